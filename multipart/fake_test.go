@@ -1,0 +1,431 @@
+package multipart_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/multipart"
+)
+
+// nvme is a second implementation of the checksum: the standard library's, with the polynomial of the NVM Express
+// specification.
+var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
+
+func crcOf(p []byte) multipart.CRC { return multipart.CRC(crc64.Checksum(p, nvme)) }
+
+func md5Of(p []byte) string {
+	sum := md5.Sum(p)
+	return hex.EncodeToString(sum[:])
+}
+
+var errInjected = errors.New("injected")
+
+// rule is a scripted fault: it applies to calls of an operation, in order, for a number of times.
+type rule struct {
+	op    string
+	part  int32         // 0: any
+	times int           // 0: for ever
+	err   error         // answer with this
+	after bool          // do the work first, then answer with err: the lost answer
+	lie   bool          // answer success and do nothing
+	delay time.Duration // answer this much later
+	gate  chan struct{} // answer once it is closed
+	do    func()        // runs before the call is handled
+}
+
+type object struct {
+	data         []byte
+	etag, token  string
+	crc          multipart.CRC
+	hasCRC       bool
+	lastModified time.Time
+}
+
+type upload struct {
+	target multipart.Target
+	token  string
+	parts  map[int32]object
+}
+
+// store is an in-memory object store that checks what it is sent and does what it is told.
+type store struct {
+	mu      sync.Mutex
+	objects map[string]object
+	uploads map[string]*upload
+	rules   []*rule
+	log     []string
+	aborts  int
+	bodies  []io.Reader
+	sending int // part uploads under way
+	most    int // the most there were at a time
+
+	noCRC  bool // HEAD gives no checksum
+	opaque bool // ETags are no MD5, as under SSE-KMS
+}
+
+var _ multipart.API = (*store)(nil)
+
+func newStore() *store {
+	return &store{objects: map[string]object{}, uploads: map[string]*upload{}}
+}
+
+func (s *store) script(rules ...rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rules {
+		s.rules = append(s.rules, &r)
+	}
+}
+
+func (s *store) clearScript() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = nil
+}
+
+// enter logs a call and applies the first rule that matches. run says whether to do the work.
+func (s *store) enter(ctx context.Context, op string, part int32, line string) (run bool, answer func(error) error) {
+	s.mu.Lock()
+	s.log = append(s.log, line)
+	var r *rule
+	for i, candidate := range s.rules {
+		if candidate.op == op && (candidate.part == 0 || candidate.part == part) {
+			r = candidate
+			if r.times == 1 {
+				s.rules = slices.Delete(s.rules, i, i+1)
+			} else if r.times > 1 {
+				r.times--
+			}
+			break
+		}
+	}
+	s.mu.Unlock()
+	if r == nil {
+		if ctx.Err() != nil {
+			return false, func(error) error { return context.Cause(ctx) }
+		}
+		return true, func(err error) error { return err }
+	}
+	if r.do != nil {
+		r.do()
+	}
+	if err := pause(ctx, r); err != nil {
+		return false, func(error) error { return err }
+	}
+	return r.err == nil && !r.lie || r.after, func(err error) error {
+		if r.err != nil {
+			return r.err
+		}
+		return err
+	}
+}
+
+func pause(ctx context.Context, r *rule) error {
+	var timer <-chan time.Time
+	if r.delay > 0 {
+		t := time.NewTimer(r.delay)
+		defer t.Stop()
+		timer = t.C
+	}
+	if r.gate == nil && timer == nil {
+		return nil
+	}
+	select {
+	case <-r.gate:
+		return nil
+	case <-timer:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *store) Create(ctx context.Context, t multipart.Target, token string) (string, error) {
+	run, answer := s.enter(ctx, "create", 0, "create "+t.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var id string
+	if run {
+		id = fmt.Sprintf("up%d", len(s.uploads)+1)
+		s.uploads[id] = &upload{target: t, token: token, parts: map[int32]object{}}
+	}
+	if err := answer(nil); err != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+func (s *store) UploadPart(ctx context.Context, t multipart.Target, id string, n int32, body io.ReadSeeker, size int64, crc multipart.CRC) (string, error) {
+	s.mu.Lock()
+	s.sending++
+	s.most = max(s.most, s.sending)
+	s.bodies = append(s.bodies, body)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.sending--
+		s.mu.Unlock()
+	}()
+	run, answer := s.enter(ctx, "part", n, fmt.Sprintf("part %s %s #%d %d bytes", t.Key, id, n, size))
+	if !run {
+		if err := answer(nil); err != nil {
+			return "", err
+		}
+		return "lie", nil
+	}
+	o, err := s.receive(body, size, crc)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	up := s.uploads[id]
+	if up == nil || up.target != t {
+		return "", answer(multipart.ErrNoSuchUpload)
+	}
+	up.parts[n] = o
+	if err := answer(nil); err != nil {
+		return "", err
+	}
+	return `"` + o.etag + `"`, nil
+}
+
+// receive reads a body twice, as a client that retries does, and checks it against what was declared.
+func (s *store) receive(body io.ReadSeeker, size int64, crc multipart.CRC) (object, error) {
+	if _, err := io.CopyN(io.Discard, body, min(size, 3)); err != nil {
+		return object{}, fmt.Errorf("first attempt: %w", err)
+	}
+	if at, err := body.Seek(0, io.SeekStart); err != nil || at != 0 {
+		return object{}, fmt.Errorf("seek: %d, %w", at, err)
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return object{}, fmt.Errorf("body: %w", err)
+	}
+	if int64(len(data)) != size || crcOf(data) != crc {
+		return object{}, fmt.Errorf("bad digest: %d bytes of %d", len(data), size)
+	}
+	etag := md5Of(data)
+	if s.opaque {
+		etag = fmt.Sprintf("opaque-%d", time.Now().UnixNano())
+	}
+	return object{data: data, etag: etag, crc: crc, hasCRC: true}, nil
+}
+
+func (s *store) Complete(ctx context.Context, t multipart.Target, id string, parts []multipart.Part, size int64, crc multipart.CRC) (multipart.Object, error) {
+	run, answer := s.enter(ctx, "complete", 0, fmt.Sprintf("complete %s %s %d parts %d bytes", t.Key, id, len(parts), size))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run {
+		if err := s.complete(t, id, parts, size, crc); err != nil {
+			return multipart.Object{}, answer(err)
+		}
+	}
+	return multipart.Object{ETag: "claimed"}, answer(nil)
+}
+
+func (s *store) complete(t multipart.Target, id string, parts []multipart.Part, size int64, crc multipart.CRC) error {
+	up := s.uploads[id]
+	if up == nil || up.target != t {
+		return multipart.ErrNoSuchUpload
+	}
+	var whole, sums []byte
+	for i, p := range parts {
+		got, ok := up.parts[p.Number]
+		switch {
+		case !ok || got.etag != p.ETag || got.crc != p.CRC || int64(len(got.data)) != p.Size:
+			return fmt.Errorf("invalid part %d", p.Number)
+		case int(p.Number) != i+1:
+			return errors.New("invalid part order")
+		case i > 0 && i < len(parts)-1 && p.Size != parts[0].Size:
+			return errors.New("parts of unequal size")
+		}
+		whole = append(whole, got.data...)
+		b, _ := hex.DecodeString(got.etag)
+		sums = append(sums, b...)
+	}
+	if int64(len(whole)) != size || crcOf(whole) != crc {
+		return errors.New("bad digest of the whole")
+	}
+	etag := fmt.Sprintf("%s-%d", md5Of(sums), len(parts))
+	if s.opaque {
+		etag = "opaque"
+	}
+	s.objects[t.Key] = object{data: whole, etag: etag, token: up.token, crc: crc, hasCRC: true}
+	delete(s.uploads, id)
+	s.uploads["gone-"+id] = &upload{} // ids are never used twice
+	return nil
+}
+
+func (s *store) Abort(_ context.Context, t multipart.Target, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aborts++
+	s.log = append(s.log, "abort "+t.Key+" "+id)
+	delete(s.uploads, id)
+	s.uploads["gone-"+id] = &upload{}
+	return nil
+}
+
+func (s *store) ListParts(ctx context.Context, t multipart.Target, id string) ([]multipart.Part, error) {
+	run, answer := s.enter(ctx, "list", 0, fmt.Sprintf("list %s %s", t.Key, id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	up := s.uploads[id]
+	if !run {
+		return nil, answer(nil)
+	}
+	if up == nil || up.target != t {
+		return nil, answer(multipart.ErrNoSuchUpload)
+	}
+	var parts []multipart.Part
+	for n, p := range up.parts {
+		parts = append(parts, multipart.Part{Number: n, Size: int64(len(p.data)), ETag: `"` + p.etag + `"`, CRC: p.crc})
+	}
+	slices.SortFunc(parts, func(a, b multipart.Part) int { return int(a.Number - b.Number) })
+	return parts, answer(nil)
+}
+
+func (s *store) Put(ctx context.Context, t multipart.Target, token string, body io.ReadSeeker, size int64, crc multipart.CRC) (multipart.Object, error) {
+	run, answer := s.enter(ctx, "put", 0, fmt.Sprintf("put %s %d bytes", t.Key, size))
+	if run {
+		o, err := s.receive(body, size, crc)
+		if err != nil {
+			return multipart.Object{}, err
+		}
+		o.token = token
+		s.mu.Lock()
+		s.objects[t.Key] = o
+		s.mu.Unlock()
+	}
+	return multipart.Object{}, answer(nil)
+}
+
+func (s *store) Head(ctx context.Context, t multipart.Target) (multipart.Object, error) {
+	run, answer := s.enter(ctx, "head", 0, "head "+t.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[t.Key]
+	if !run || !ok {
+		return multipart.Object{}, answer(multipart.ErrNotFound)
+	}
+	out := multipart.Object{Size: int64(len(o.data)), ETag: `"` + o.etag + `"`, Token: o.token, LastModified: o.lastModified}
+	if o.hasCRC && !s.noCRC {
+		out.CRC, out.HasCRC = o.crc, true
+	}
+	return out, answer(nil)
+}
+
+// hideCRC makes HEAD give no checksum.
+func (s *store) hideCRC() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noCRC = true
+}
+
+// content returns the object's bytes, false when nothing is visible.
+func (s *store) content(key string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[key]
+	return o.data, ok
+}
+
+func (s *store) visible() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.objects)
+}
+
+func (s *store) set(key string, o object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[key] = o
+}
+
+// drop makes an upload go away, as a lifecycle rule does.
+func (s *store) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.uploads, id)
+	s.uploads["gone-"+id] = &upload{}
+}
+
+func (s *store) calls(op string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, line := range s.log {
+		if strings.HasPrefix(line, op+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// takeLog returns the calls since the last takeLog.
+func (s *store) takeLog() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.log
+	s.log = nil
+	return log
+}
+
+// blobs is a checkpoint store in memory.
+type blobs struct {
+	mu   sync.Mutex
+	data map[string][]byte
+	err  error
+	seen []io.Reader
+	log  func(string)
+}
+
+var _ multipart.Blobs = (*blobs)(nil)
+
+func newBlobs() *blobs { return &blobs{data: map[string][]byte{}} }
+
+func (b *blobs) Put(_ context.Context, r io.Reader, size int64) (string, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return "", b.err
+	}
+	if int64(len(data)) != size {
+		return "", fmt.Errorf("%d bytes, %d announced", len(data), size)
+	}
+	ref := fmt.Sprintf("blob%d", len(b.data)+1)
+	b.data[ref] = data
+	b.seen = append(b.seen, r)
+	if b.log != nil {
+		b.log(fmt.Sprintf("blob put %s %d bytes", ref, size))
+	}
+	return ref, nil
+}
+
+func (b *blobs) Open(_ context.Context, ref string) (io.ReadCloser, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	data, ok := b.data[ref]
+	if !ok {
+		return nil, errors.New("no such blob")
+	}
+	if b.log != nil {
+		b.log("blob open " + ref)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
