@@ -1,0 +1,112 @@
+package retrymode
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+)
+
+// The SDK's prices [aws/retry, StandardOptions]: a bucket of 500, 14 for a retry, 5 for one after a throttle, 1 back for a first attempt that succeeds.
+const (
+	quotaTokens   = 500
+	quotaRetry    = 14
+	quotaThrottle = 5
+	quotaSuccess  = 1
+)
+
+// openAfter is how many retries in a row, without any success between them, an empty quota must refuse before first attempts are held
+// back as well. A store that still answers most calls never gets there.
+const openAfter = 10
+
+// breaker ends calls early when retries do not help. Retries are paid from the SDK's retry quota; when it is empty and nothing succeeds any
+// more, the breaker opens: calls end at once, without an attempt, but for one probe per jittered, growing interval. The first answer that is not a
+// failure closes it. A nil *breaker is off: it never refuses. Safe for concurrent use.
+type breaker struct {
+	quota   *ratelimit.TokenRateLimit
+	backoff backoff
+
+	mu      sync.Mutex
+	refused int       // retries refused since the last success
+	probes  int       // probes sent since it opened
+	next    time.Time // when the next probe may go; zero = closed
+}
+
+func newBreaker(b backoff) *breaker {
+	return &breaker{quota: ratelimit.NewTokenRateLimit(quotaTokens), backoff: b}
+}
+
+// admit lets an attempt through, or refuses it because the breaker is open and no probe is due. Retries have paid and pass.
+func (b *breaker) admit(first bool, now time.Time) error {
+	if b == nil || !first {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next.IsZero() {
+		return nil
+	}
+	if wait := b.next.Sub(now); wait > 0 {
+		return &BreakerOpenError{RetryIn: wait}
+	}
+	b.schedule(now)
+	return nil
+}
+
+// schedule sets the time of the next probe, half of it jittered: a full jitter could allow a probe at once.
+func (b *breaker) schedule(now time.Time) {
+	b.probes++
+	d := ceiling(b.backoff.throttle, b.probes, b.backoff.max)
+	b.next = now.Add(d/2 + scale(b.backoff.random(), d/2))
+}
+
+// pay takes the price of a retry from the quota. The returned function gives it back and must be called if the retry succeeds.
+func (b *breaker) pay(ctx context.Context, c Class, now time.Time) (refund func(), err error) {
+	if b == nil {
+		return func() {}, nil
+	}
+	price := uint(quotaRetry)
+	if c == Throttle {
+		price = quotaThrottle
+	}
+	giveBack, err := b.quota.GetToken(ctx, price)
+	if err == nil {
+		return func() { _ = giveBack() }, nil // a bucket does not refuse tokens
+	}
+	quota, ok := errors.AsType[ratelimit.QuotaExceededError](err)
+	if !ok {
+		return nil, err // the context ended
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refused++; b.next.IsZero() && b.refused >= openAfter {
+		b.schedule(now)
+	}
+	return nil, &BreakerOpenError{Available: quota.Available, Needed: quota.Requested, quota: err}
+}
+
+// report tells what became of an attempt. Any answer but a failure of the store closes the breaker: a 404 shows that it works.
+func (b *breaker) report(first bool, o outcome) {
+	if b == nil || !o.sent || o.class != 0 && o.class != Permanent {
+		return
+	}
+	if first && o.class == 0 {
+		_ = b.quota.AddTokens(quotaSuccess) // never fails
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused, b.probes, b.next = 0, 0, time.Time{}
+}
+
+// stats is a snapshot.
+func (b *breaker) stats() BreakerStats {
+	if b == nil {
+		return BreakerStats{}
+	}
+	b.mu.Lock()
+	open := !b.next.IsZero()
+	b.mu.Unlock()
+	return BreakerStats{Enabled: true, Open: open, Quota: b.quota.Remaining()}
+}
