@@ -4,14 +4,14 @@
 // An option is declared once, as a variable of the package that uses it, with its type, default, text, other spellings
 // and checks:
 //
-//	var KeyMaxRetries = config.Int("s3.retry.max-num-retries", 3, "Retries after the first attempt.",
+//	var KeyMaxNumRetries = config.Int("s3.retry.max-num-retries", 3, "Retries after the first attempt.",
 //		config.Range[int64](0, 1000))
 //
 // A program collects the declarations of its packages in a [Registry], calls [Load] once, and reads with [Get]:
 //
-//	r, err := config.NewRegistry(retrymode.Options(), s3fs.Options())
+//	r, err := config.NewRegistry(retrymode.Keys(), s3fs.Keys())
 //	c, err := config.Load(r, config.YAML("job.yaml", f), config.Env(os.Environ()), config.Pairs("-D", pairs))
-//	n := config.Get(c, retrymode.KeyMaxRetries)
+//	n := config.Get(c, retrymode.KeyMaxNumRetries)
 //
 // # Guarantees
 //

@@ -29,8 +29,8 @@ var (
 		"Last value of a sequence, included; the source ends behind it.", config.NoDefault[int64]())
 )
 
-// OptionInfos lists the keys of the source for a [config.Registry].
-func OptionInfos() []config.Info {
+// Keys lists the keys of the source for a [config.Registry].
+func Keys() []config.Info {
 	return []config.Info{
 		KeyRowsPerSecond.Info(), KeyNumberOfRows.Info(), KeySeed.Info(),
 		KeyFieldKind.Info(), KeyFieldLength.Info(), KeyFieldStart.Info(), KeyFieldEnd.Info(),

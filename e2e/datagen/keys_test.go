@@ -13,7 +13,7 @@ import (
 
 func load(t *testing.T, yaml string) (datagen.Options, error) {
 	t.Helper()
-	r, err := config.NewRegistry(datagen.OptionInfos())
+	r, err := config.NewRegistry(datagen.Keys())
 	require.NoError(t, err)
 	c, err := config.Load(r, config.YAML("job.yaml", strings.NewReader(yaml)))
 	if err != nil {
