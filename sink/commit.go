@@ -1,0 +1,217 @@
+package sink
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/s3fs"
+)
+
+// Commit publishes every file that checkpoint id or an earlier one staged, proves each, and then writes the commit record that
+// lists them. It is called after the checkpoint is durable, and again for the restored one after a restart.
+//
+// A file that cannot be proven does not stop the others: it stays pending, with its bytes in every later checkpoint, and the
+// returned error joins one *CommitError per such file. ErrRecordConflict means that this run has been replaced.
+func (s *Sink[T]) Commit(ctx context.Context, id checkpoint.ID) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	s.committing.Lock()
+	defer s.committing.Unlock()
+
+	s.keepSaved(id)
+	if err := s.settleUnconfirmed(ctx); err != nil {
+		return err
+	}
+	due := s.due(id)
+	failed := s.publish(ctx, due)
+	if s.recorded == id {
+		// This checkpoint's record is written (before a restart); what was proven since waits for the next one's.
+		return failed
+	}
+	return errors.Join(failed, s.record(ctx, id, due))
+}
+
+// due returns the pending files that checkpoint id covers.
+func (s *Sink[T]) due(id checkpoint.ID) []*part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []*part
+	for _, p := range s.pending {
+		if p.staged <= int64(id) {
+			due = append(due, p)
+		}
+	}
+	return due
+}
+
+// keepSaved notes the handles that checkpoint id holds, now that it is durable.
+func (s *Sink[T]) keepSaved(id checkpoint.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored == nil || s.stored.id != id {
+		return
+	}
+	s.accepted = s.stored.accepted
+	for i, f := range s.stored.files {
+		if f.handle.Sealed && f.part.saved == nil {
+			f.part.saved = &s.stored.files[i].handle
+		}
+	}
+	s.stored = nil
+}
+
+// publish commits files in parallel and sets proven on those that are in the store.
+func (s *Sink[T]) publish(ctx context.Context, due []*part) error {
+	var g errgroup.Group
+	g.SetLimit(s.parallel)
+	errs := make([]error, len(due))
+	for i, p := range due {
+		if p.proven != nil {
+			continue
+		}
+		g.Go(func() error {
+			object, err := p.upload.Commit(ctx)
+			if err != nil {
+				errs[i] = &CommitError{Key: p.key, UploadID: p.upload.UploadID(), Checkpoint: p.staged, Err: err}
+				return nil // the other files are published all the same
+			}
+			p.proven = &object
+			return nil
+		})
+	}
+	_ = g.Wait() // errors are collected in errs
+	return errors.Join(errs...)
+}
+
+// unconfirmedRecord is a record whose PUT ended in an error: it may be in the store.
+type unconfirmedRecord struct {
+	key    string
+	text   []byte
+	record Record
+	files  []*part
+}
+
+// record writes the commit record of checkpoint id for the proven files among due and settles them.
+func (s *Sink[T]) record(ctx context.Context, id checkpoint.ID, due []*part) error {
+	u := &unconfirmedRecord{key: RecordKey(s.path.Key, s.job, s.shard, int64(id))}
+	s.mu.Lock()
+	r := Record{
+		Job: s.job, Shard: s.shard, Checkpoint: int64(id), Epoch: s.epoch, CreatedAt: time.Now().UTC(),
+		TotalFiles: s.totals.Files, TotalRows: s.totals.Rows, TotalBytes: s.totals.Bytes, RowsAccepted: s.accepted,
+	}
+	s.mu.Unlock()
+	for _, p := range due {
+		if p.proven == nil {
+			continue
+		}
+		u.files = append(u.files, p)
+		r.Files = append(r.Files, FileEntry{
+			Key: p.key, Bytes: p.upload.Offset(), Rows: p.rows,
+			CRC64NVME: p.upload.Digest().String(), ETag: p.proven.ETag, Checkpoint: p.staged,
+		})
+		r.TotalFiles++
+		r.TotalRows += p.rows
+		r.TotalBytes += p.upload.Offset()
+	}
+	if len(u.files) == 0 {
+		return nil
+	}
+	text, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	u.text, u.record = text, r
+	return s.put(ctx, u)
+}
+
+// putTries is how often a record is put. An answer that was lost is no retry of the client's: each is followed by a look.
+const putTries = 3
+
+// put writes a record. After an error it looks: the record may be there all the same.
+func (s *Sink[T]) put(ctx context.Context, u *unconfirmedRecord) error {
+	var err error
+	for range putTries {
+		s.unconfirmed = u
+		if err = s.fs.PutIfAbsent(ctx, s.recordPath(u.key), u.text); err == nil {
+			s.settle(u)
+			return nil
+		}
+		if look := s.settleUnconfirmed(ctx); look != nil {
+			return errors.Join(look, err)
+		}
+		if s.recorded == checkpoint.ID(u.record.Checkpoint) {
+			return nil
+		}
+	}
+	return fmt.Errorf("write the commit record of checkpoint %d: %w", u.record.Checkpoint, err)
+}
+
+// settleUnconfirmed looks at the record whose PUT ended in an error: its files must not be listed a second time when it is
+// there, and have to be listed again when it is not.
+func (s *Sink[T]) settleUnconfirmed(ctx context.Context) error {
+	u := s.unconfirmed
+	if u == nil {
+		return nil
+	}
+	text, err := readRecord(ctx, s.fs, s.recordPath(u.key))
+	switch {
+	case errors.Is(err, s3fs.ErrNotFound):
+		s.unconfirmed = nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the commit record of checkpoint %d: %w", u.record.Checkpoint, err)
+	case !bytes.Equal(text, u.text):
+		return fmt.Errorf("%w: s3://%s/%s", ErrRecordConflict, s.path.Bucket, u.key)
+	}
+	s.settle(u)
+	return nil
+}
+
+// settle removes the files of a durable record from the pending list.
+func (s *Sink[T]) settle(u *unconfirmedRecord) {
+	settled := make(map[*part]bool, len(u.files))
+	for _, p := range u.files {
+		settled[p] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.pending[:0:0]
+	for _, p := range s.pending {
+		if !settled[p] {
+			rest = append(rest, p)
+		}
+	}
+	s.pending = rest
+	s.totals = Totals{Files: u.record.TotalFiles, Rows: u.record.TotalRows, Bytes: u.record.TotalBytes}
+	s.recorded = checkpoint.ID(u.record.Checkpoint)
+	s.unconfirmed = nil
+}
+
+func (s *Sink[T]) recordPath(key string) s3fs.Path { return s3fs.Path{Bucket: s.path.Bucket, Key: key} }
+
+// readRecord returns the text of a commit record.
+func readRecord(ctx context.Context, fs *s3fs.FS, path s3fs.Path) ([]byte, error) {
+	r, err := fs.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxRecordBytes+1))
+	if err := errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	if len(text) > maxRecordBytes {
+		return nil, fmt.Errorf("%w: %s is larger than %d bytes", ErrRecord, path, maxRecordBytes)
+	}
+	return text, nil
+}
+
+// maxRecordBytes bounds what is read of a commit record: some 300 bytes per file make room for 200,000 files.
+const maxRecordBytes = 64 << 20

@@ -1,0 +1,155 @@
+package sink
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/multipart"
+	"github.com/sluice-go/sluice/s3fs"
+)
+
+// The options of the sink and its job.
+var (
+	KeyPath = config.String("sink.path", "",
+		"Directory of the part files, `s3://bucket/prefix`. Required.",
+		config.NoDefault[string](), config.WithCheck(checkPath))
+	KeyWriters = config.Int("sink.writers", 1,
+		"Writers (subtasks) of this process. Each has one open part file.",
+		config.Range[int64](1, 4096))
+	KeyMemoryBudget = config.Size("sink.memory.budget", 256<<20,
+		"Bytes of part buffers in the process, at least writers x part size. At the budget a write waits.",
+		config.Range[config.MemorySize](1<<20, 1<<50))
+	KeyFileSize = config.Size("sink.rolling-policy.file-size", 128<<20,
+		"A part file ends before the row that would make it larger than this, in bytes as stored.",
+		config.Range[config.MemorySize](1, 5<<40))
+	KeyRollOnCheckpoint = config.Bool("sink.rolling-policy.on-checkpoint", false,
+		"Every checkpoint ends all open part files, so that it publishes every row before it.")
+	KeyJobName = config.String("job.name", "job",
+		"Name of the job in file names, checkpoints and commit records: letters, digits, dots and dashes.",
+		config.WithCheck(checkJobName))
+	KeyJobShard = config.String("job.shard", "0/1",
+		"`i/n`: this process is number i of the n that write one data set. Each has its own checkpoints and commit records.",
+		config.WithCheck(checkShard))
+)
+
+// Keys lists the options of the sink and its job, for a config.Registry.
+func Keys() []config.Info {
+	return []config.Info{
+		KeyPath.Info(), KeyWriters.Info(), KeyMemoryBudget.Info(), KeyFileSize.Info(), KeyRollOnCheckpoint.Info(),
+		KeyJobName.Info(), KeyJobShard.Info(),
+	}
+}
+
+// Options configures a Sink. Every size is in bytes.
+type Options struct {
+	Path    s3fs.Path        // bucket and prefix of the part files
+	Job     string           // see KeyJobName
+	Shard   checkpoint.Shard // the zero value is shard 0 of 1
+	Writers int              // 0: 1
+	Rolling Rolling          // zero FileSize: 128 MiB
+
+	MemoryBudget      int64         // 0: 256 MiB
+	PartSize          int64         // 0: 5 MiB
+	UploadConcurrency int           // parts in flight per file; 0: 4
+	CommitParallelism int           // files published at once; 0: 8
+	PersistWait       time.Duration // how long a checkpoint waits for parts in flight before it stores their bytes; 0: not at all
+
+	Logger *slog.Logger // nil: no log
+}
+
+// FromConfig reads the sink's options, part size and upload concurrency included, and validates them.
+func FromConfig(c *config.Config) (Options, error) {
+	path, err := s3fs.ParsePath(config.Get(c, KeyPath))
+	if err != nil {
+		return Options{}, fmt.Errorf("%s is required: %w", KeyPath.Name(), err)
+	}
+	shard, err := checkpoint.ParseShard(config.Get(c, KeyJobShard))
+	if err != nil {
+		return Options{}, err
+	}
+	o := Options{
+		Path: path, Job: config.Get(c, KeyJobName), Shard: shard,
+		Writers: int(config.Get(c, KeyWriters)),
+		Rolling: Rolling{
+			FileSize:     int64(config.Get(c, KeyFileSize)),
+			OnCheckpoint: config.Get(c, KeyRollOnCheckpoint),
+		},
+		MemoryBudget:      int64(config.Get(c, KeyMemoryBudget)),
+		PartSize:          int64(config.Get(c, s3fs.KeyPartSize)),
+		UploadConcurrency: int(config.Get(c, s3fs.KeyConcurrentUploads)),
+		PersistWait:       config.Get(c, KeyPersistWait),
+	}
+	return o, o.Validate()
+}
+
+// withDefaults replaces zero values by the defaults that the fields' comments name.
+func (o Options) withDefaults() Options {
+	setDefault(&o.Shard, checkpoint.Shard{Index: 0, Count: 1})
+	setDefault(&o.Job, "job")
+	setDefault(&o.Writers, 1)
+	setDefault(&o.Rolling.FileSize, 128<<20)
+	setDefault(&o.MemoryBudget, 256<<20)
+	setDefault(&o.PartSize, 5<<20)
+	setDefault(&o.UploadConcurrency, 4)
+	setDefault(&o.CommitParallelism, 8)
+	return o
+}
+
+// Validate returns all problems at once.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	var problems []error
+	if o.Path.Bucket == "" {
+		problems = append(problems, fmt.Errorf("%s: no bucket", KeyPath.Name()))
+	}
+	if err := checkJobName(o.Job); err != nil {
+		problems = append(problems, fmt.Errorf("%s: %w", KeyJobName.Name(), err))
+	}
+	if o.Writers < 1 || o.UploadConcurrency < 1 || o.CommitParallelism < 1 || o.PersistWait < 0 || o.Rolling.FileSize < 1 || o.PartSize < 1 {
+		problems = append(problems, errors.New("a count, size or duration of the sink is negative"))
+	}
+	if need := o.neededBudget(); o.MemoryBudget < need {
+		problems = append(problems, fmt.Errorf("%s is %s, less than %s x %s: %d writers with parts of %s need at least %s",
+			KeyMemoryBudget.Name(), config.MemorySize(o.MemoryBudget), KeyWriters.Name(), s3fs.KeyPartSize.Name(),
+			o.Writers, config.MemorySize(o.PartSize), config.MemorySize(need)))
+	}
+	if limit := o.PartSize * multipart.MaxParts; o.Rolling.FileSize > limit {
+		problems = append(problems, fmt.Errorf("%s is %s, more than %d parts of %s (%s): raise %s",
+			KeyFileSize.Name(), config.MemorySize(o.Rolling.FileSize), multipart.MaxParts, config.MemorySize(o.PartSize),
+			config.MemorySize(limit), s3fs.KeyPartSize.Name()))
+	}
+	return errors.Join(problems...)
+}
+
+// neededBudget is what the writers need so that one of them can always fill and send its part.
+func (o Options) neededBudget() int64 {
+	return int64(o.Writers) * multipart.FileBudget(o.PartSize)
+}
+
+func setDefault[V comparable](field *V, value V) {
+	var zero V
+	if *field == zero {
+		*field = value
+	}
+}
+
+func checkPath(text string) error {
+	_, err := s3fs.ParsePath(text)
+	return err
+}
+
+func checkShard(text string) error {
+	_, err := checkpoint.ParseShard(text)
+	return err
+}
+
+func checkJobName(name string) error {
+	if !jobName.MatchString(name) {
+		return fmt.Errorf("%q is not a job name: up to 64 letters, digits, dots and dashes, beginning with a letter or digit", name)
+	}
+	return nil
+}

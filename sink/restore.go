@@ -1,0 +1,130 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/multipart"
+)
+
+// Restore makes the sink what it was at the restored checkpoint, or prepares a fresh start when there is none. It must be called
+// once, before the first row. Open files go on where they were; with fewer writers than open files, the remaining
+// files are finished as they are. Commit of the restored checkpoint must follow.
+//
+// It refuses to go back behind a commit record (ErrNewerRecord) and to take over the state of another path (ErrState).
+func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	s.epoch = r.Epoch
+	record, err := s.recordOf(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if r.ID == 0 {
+		return nil
+	}
+	st, files, err := decodeState(r.State)
+	if err != nil {
+		return err
+	}
+	if st.Location != s.location() || st.Job != s.job || st.Shard != s.shard {
+		return fmt.Errorf("%w: checkpoint %d is of job %s, shard %s, path %s; this one is job %s, shard %s, path %s",
+			ErrState, r.ID, st.Job, st.Shard, st.Location, s.job, s.shard, s.location())
+	}
+	s.restored = st.RowsAccepted
+	s.totals = st.Published
+	s.accepted = st.RowsAccepted
+	if record != nil {
+		s.totals = Totals{Files: record.TotalFiles, Rows: record.TotalRows, Bytes: record.TotalBytes}
+		s.recorded = r.ID
+		files = unsettled(files, *record)
+	}
+	return s.resume(ctx, files, r.Blobs)
+}
+
+// unsettled drops the files that a commit record lists: they are published, and nobody looks for them again.
+func unsettled(files []restoredFile, r Record) []restoredFile {
+	listed := make(map[string]bool, len(r.Files))
+	for _, f := range r.Files {
+		listed[f.Key] = true
+	}
+	var rest []restoredFile
+	for _, f := range files {
+		if !listed[f.handle.Target.Key] {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// resume takes the files over. Bytes that the checkpoint holds come back into the memory budget on credit: a restore must not
+// depend on a budget that was larger before.
+func (s *Sink[T]) resume(ctx context.Context, files []restoredFile, blobs checkpoint.Blobs) error {
+	s.budget.Credit(true)
+	defer s.budget.Credit(false)
+	parts := make([]*part, len(files))
+	var g errgroup.Group
+	g.SetLimit(s.parallel)
+	for i, f := range files {
+		g.Go(func() error {
+			o := s.uploadOptions()
+			o.PartSize = f.handle.PartSize // fixed for the life of an upload
+			u, err := multipart.Resume(ctx, s.api, f.handle, blobs, o)
+			if err != nil {
+				return err
+			}
+			parts[i] = &part{upload: u, key: f.handle.Target.Key, rows: f.rows, staged: f.staged}
+			if f.handle.Sealed {
+				parts[i].saved = &files[i].handle
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	free := 0 // writers without an open file begin here
+	for i, p := range parts {
+		switch {
+		case p == nil:
+		case files[i].handle.Sealed:
+			s.pending = append(s.pending, p)
+		case free < len(s.writers):
+			s.writers[free].open = p
+			free++
+		default:
+			err = errors.Join(err, p.upload.Seal())
+			last := s.writers[len(s.writers)-1]
+			last.sealed = append(last.sealed, p)
+		}
+	}
+	return err
+}
+
+// recordOf returns the commit record of checkpoint id, nil when there is none, and ErrNewerRecord when a later one
+// exists.
+func (s *Sink[T]) recordOf(ctx context.Context, id checkpoint.ID) (*Record, error) {
+	prefix := RecordPrefix(s.path.Key, s.job) + s.shard + "/"
+	var found *Record
+	for e, err := range listRecords(ctx, s.fs, s.path, prefix) {
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("list the commit records of job %s: %w", s.job, err)
+		case e.Checkpoint > int64(id) && id == 0:
+			return nil, fmt.Errorf("%w: %s, but there is no checkpoint to go on from; use another %s or bring the checkpoints back",
+				ErrNewerRecord, e.Path, KeyJobName.Name())
+		case e.Checkpoint > int64(id):
+			return nil, fmt.Errorf("%w: %s, and the restored checkpoint is %d: its rows would be published twice", ErrNewerRecord, e.Path, id)
+		case e.Checkpoint == int64(id):
+			r, err := e.Read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			found = &r
+		}
+	}
+	return found, nil
+}

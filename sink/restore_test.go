@@ -1,0 +1,188 @@
+package sink_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/multipart"
+	"github.com/sluice-go/sluice/s3fs/s3test"
+	"github.com/sluice-go/sluice/sink"
+)
+
+func TestRestore_RowsAfterTheCheckpointAreForgottenAndComeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.start(options())
+		r.rows(0, 1000, 1023)
+		r.checkpoint()
+		r.rows(1000, 1500, 1023) // lost
+		r.crash()
+		r = w.start(options())
+		r.rows(1000, 2000, 1023)
+		r.finish()
+		w.requireRows(2000)
+	})
+}
+
+func TestRestore_TailsOfSmallFilesSurvive(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		for i := range 10 {
+			r := w.start(options())
+			r.rows(i*7, i*7+7, 100)
+			r.checkpoint()
+			r.crash()
+		}
+		require.Empty(t, w.store.Keys("data"))
+		r := w.start(options())
+		r.finish()
+		w.requireRows(70)
+		require.Len(t, w.dataKeys(), 2, "one file for each writer, however often the job was killed")
+	})
+}
+
+// The process dies at each call that a commit makes, before and after the call's effect.
+func TestRestore_ACrashAtAnyCallOfACommitPublishesEachRowOnce(t *testing.T) {
+	calls := []s3test.Match{
+		{Op: s3test.CompleteMultipartUpload, Nth: 1}, {Op: s3test.CompleteMultipartUpload, Nth: 2},
+		{Op: s3test.HeadObject, Nth: 1}, {Op: s3test.HeadObject, Nth: 2},
+		{Op: s3test.PutObject, KeyPrefix: "out/part", Nth: 1}, {Op: s3test.PutObject, KeyPrefix: "out/_sluice/", Nth: 1},
+	}
+	for _, m := range calls {
+		for _, effect := range []bool{false, true} {
+			t.Run(string(m.Op)+m.KeyPrefix, func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					o := options()
+					o.CommitParallelism = 1
+					o.Rolling.OnCheckpoint = true
+					r := w.start(o)
+					rows := 700
+					if m.KeyPrefix == "out/part" {
+						rows = 40 // less than a part for each writer: a PUT
+					}
+					r.rows(0, rows, 1023)
+					dead := false
+					remove := w.store.Control(m, func(s3test.Request) *s3test.Reply {
+						dead = true
+						if effect {
+							return s3test.ResetAfter()
+						}
+						return s3test.ResetBefore()
+					})
+					removeRest := w.store.Control(s3test.Match{}, func(s3test.Request) *s3test.Reply {
+						if dead { // a dead process calls nothing any more
+							return s3test.ResetBefore()
+						}
+						return nil
+					})
+					_, err := r.coord.Trigger(t.Context())
+					require.True(t, dead, "the call was never made")
+					require.Error(t, err)
+					r.crash()
+					remove()
+					removeRest()
+					r = w.start(o)
+					r.rows(rows, 800, 1023)
+					r.finish()
+					w.requireRows(800)
+				})
+			})
+		}
+	}
+}
+
+func TestRestore_AFileThatARecordListsIsSettledEvenWhenAConsumerMovedIt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.start(options())
+		r.rows(0, 1000, 1023)
+		r.checkpoint()
+		r.crash()
+		moved := w.records()[0].Files
+		for _, f := range moved {
+			require.True(t, w.store.DeleteObject("data", f.Key))
+		}
+		w.store.ResetTrace()
+		r = w.start(options())
+		r.checkpoint()
+		for _, f := range moved {
+			require.NotContains(t, w.store.Trace(), f.Key)
+		}
+		r.crash()
+	})
+}
+
+func TestRestore_WithFewerWritersTheOtherFilesAreFinishedAsTheyAre(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		o := options()
+		o.Writers = 5
+		r := w.start(o)
+		r.rows(0, 500, 1023)
+		r.checkpoint()
+		r.crash()
+		o.Writers = 2
+		r = w.start(o)
+		r.rows(500, 900, 1023)
+		r.finish()
+		w.requireRows(900)
+	})
+}
+
+func TestRestore_WithMoreWritersAndAnotherPartSize(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.start(options())
+		r.rows(0, 300, 1023)
+		r.checkpoint()
+		r.crash()
+		o := options()
+		o.Writers, o.PartSize = 4, 128<<10
+		r = w.start(o)
+		r.rows(300, 1500, 1023)
+		r.finish()
+		w.requireRows(1500)
+	})
+}
+
+func TestRestore_GoingBackBehindARecordIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.start(options())
+		r.rows(0, 1000, 1023)
+		r.checkpoint()
+		r.crash()
+		w.dir = t.TempDir() // the checkpoints are gone
+		_, err := w.tryStart(options())
+		require.ErrorIs(t, err, sink.ErrNewerRecord)
+	})
+}
+
+func TestRestore_AnotherPathIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.start(options())
+		r.rows(0, 10, 100)
+		r.checkpoint()
+		r.crash()
+		o := options()
+		o.Path.Key = "elsewhere"
+		_, err := w.tryStart(o)
+		require.ErrorIs(t, err, sink.ErrState)
+		require.ErrorContains(t, err, "s3://data/out")
+		require.ErrorContains(t, err, "s3://data/elsewhere")
+	})
+}
+
+func TestRestore_AnUploadThatExpiredIsAClearError(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		o := options()
+		o.Rolling.FileSize = 1 << 20
+		r := w.start(o)
+		r.rows(0, 500, 1023)
+		synctest.Wait() // the parts arrive
+		r.checkpoint()
+		r.crash()
+		for _, u := range w.store.Uploads("data") {
+			require.True(t, w.store.DropUpload(u.ID))
+		}
+		_, err := w.tryStart(o)
+		require.ErrorIs(t, err, multipart.ErrNoSuchUpload)
+		require.ErrorContains(t, err, "lifecycle rule")
+	})
+}
