@@ -15,9 +15,9 @@ const (
 // only when it carries the owner token, the size and the content of this upload. It returns the object as the store shows
 // it.
 //
-// The errors tell three cases apart: [ErrForeign], another object is at the key; [ErrUnproven], it cannot be shown that
-// the object is there, and the error wraps the cause, for example [ErrNoSuchUpload]; any other error came before anything
-// was published. After an error Commit may be called again: it looks before it publishes again, and sends parts that had
+// The errors are the verdicts: [ErrForeign], another object is at the key; [ErrMissing], nothing is there; [ErrUnknown], it
+// cannot be told. The latter two are [ErrUnproven] and wrap the cause, for example [ErrNoSuchUpload]. Any other error came
+// before anything was published. After an error Commit may be called again: it looks before it publishes again, and sends parts that had
 // failed. After success further calls return the same object.
 //
 // A file smaller than one part is sent in one PUT from memory. An empty file is never published: Commit returns a zero
@@ -79,7 +79,7 @@ func (u *Upload) lost(err error) error {
 	}
 	return &Error{
 		Op: "commit", Target: u.target, UploadID: u.UploadID(), Hint: hintUploadGone,
-		Err: fmt.Errorf("%w: nothing is at the key and the upload is gone: %w", ErrUnproven, ErrNoSuchUpload),
+		Err: fmt.Errorf("%w, and the upload is gone: %w", ErrMissing, ErrNoSuchUpload),
 	}
 }
 
@@ -179,10 +179,10 @@ func (u *Upload) prove(ctx context.Context, cause error) (Object, error) {
 	switch {
 	case v == missing && cause == nil:
 		out.Hint = hintClaim
-		out.Err = fmt.Errorf("%w: the store reported success but nothing is at the key", ErrUnproven)
+		out.Err = fmt.Errorf("%w, although the store reported success", ErrMissing)
 	case v == missing:
 		out.Hint = hintFor(cause)
-		out.Err = fmt.Errorf("%w: nothing is at the key: %w", ErrUnproven, cause)
+		out.Err = fmt.Errorf("%w: %w", ErrMissing, cause)
 	default: // foreign or unproven, as err says
 		if v == foreign {
 			out.Hint = hintForeign
@@ -200,7 +200,7 @@ func (u *Upload) inspect(ctx context.Context) (Object, verdict, error) {
 	case errors.Is(err, ErrNotFound):
 		return Object{}, missing, nil
 	case err != nil:
-		out.Err = fmt.Errorf("%w: %w", ErrUnproven, reason("head", err))
+		out.Err = fmt.Errorf("%w: %w", ErrUnknown, reason("head", err))
 		return Object{}, unproven, out
 	}
 	object.ETag = trimETag(object.ETag)
@@ -210,7 +210,7 @@ func (u *Upload) inspect(ctx context.Context) (Object, verdict, error) {
 		out.Hint = hintForeign
 		out.Err = fmt.Errorf("%w: %s", ErrForeign, why)
 	case unproven:
-		out.Err = fmt.Errorf("%w: %s", ErrUnproven, why)
+		out.Err = fmt.Errorf("%w: %s", ErrUnknown, why)
 	default:
 		return object, v, nil
 	}

@@ -81,7 +81,9 @@ func TestCommit_AnErrorWithNothingThereIsUnprovenAndTheNextCommitPublishes(t *te
 	eachKind(t, func(t *testing.T, r *rig, u *multipart.Upload, data []byte, publish string) {
 		r.store.script(rule{op: publish, times: 1, err: errInjected})
 		_, err := u.Commit(t.Context())
+		require.ErrorIs(t, err, multipart.ErrMissing)
 		require.ErrorIs(t, err, multipart.ErrUnproven)
+		require.NotErrorIs(t, err, multipart.ErrUnknown)
 		require.ErrorIs(t, err, errInjected)
 		require.ErrorContains(t, err, "of s3://bucket/data/part-0")
 		r.nothingVisible()
@@ -98,8 +100,8 @@ func TestCommit_A200WithNoObjectIsAClaimAndNotAProof(t *testing.T) {
 		r.store.script(rule{op: publish, times: 2, lie: true})
 		for range 2 {
 			_, err := u.Commit(t.Context())
-			require.ErrorIs(t, err, multipart.ErrUnproven)
-			require.ErrorContains(t, err, "reported success but nothing is at the key")
+			require.ErrorIs(t, err, multipart.ErrMissing)
+			require.ErrorContains(t, err, "nothing is at the key, although the store reported success")
 		}
 		_, err := u.Commit(t.Context())
 		require.NoError(t, err)
@@ -112,7 +114,7 @@ func TestCommit_ALookThatFailsIsUnprovenAndTheNextCommitOnlyLooks(t *testing.T) 
 		denied := errors.New("access denied")
 		r.store.script(rule{op: "head", times: 1, err: denied})
 		_, err := u.Commit(t.Context())
-		require.ErrorIs(t, err, multipart.ErrUnproven)
+		require.ErrorIs(t, err, multipart.ErrUnknown)
 		require.ErrorIs(t, err, denied)
 		_, err = u.Commit(t.Context())
 		require.NoError(t, err)
@@ -126,7 +128,7 @@ func TestCommit_BothErrorsAreKept(t *testing.T) {
 		denied := errors.New("access denied")
 		r.store.script(rule{op: publish, err: errInjected}, rule{op: "head", err: denied})
 		_, err := u.Commit(t.Context())
-		require.ErrorIs(t, err, multipart.ErrUnproven)
+		require.ErrorIs(t, err, multipart.ErrUnknown)
 		require.ErrorIs(t, err, denied)
 		require.ErrorIs(t, err, errInjected)
 	})
@@ -199,7 +201,7 @@ func TestCommit_NoSuchUploadIsDecidedByTheLook(t *testing.T) {
 		_, err := r.resume(h).Commit(t.Context())
 		require.ErrorIs(t, err, multipart.ErrUnproven)
 		require.ErrorIs(t, err, multipart.ErrNoSuchUpload)
-		require.ErrorContains(t, err, "nothing is at the key and the upload is gone")
+		require.ErrorContains(t, err, "nothing is at the key, and the upload is gone")
 	})
 }
 

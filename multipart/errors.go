@@ -20,10 +20,16 @@ var (
 	// overwritten; trying again does not help.
 	ErrForeign = errors.New("another object is at the key")
 
-	// ErrUnproven is returned by Commit when it could not be shown that the object is published with the right content:
-	// nothing is there, the look failed, or an object with our token does not match. The upload keeps what it needs and
-	// Commit may be called again.
+	// ErrUnproven is what ErrMissing and ErrUnknown have in common: it could not be shown that the object is published with
+	// the right content. The upload keeps what it needs and Commit may be called again.
 	ErrUnproven = errors.New("not proven")
+
+	// ErrMissing is returned by Commit when nothing is at the key, whatever the store said to the attempt to publish.
+	ErrMissing error = &unprovenError{"not proven: nothing is at the key"}
+
+	// ErrUnknown is returned by Commit when the look failed or did not settle it: no permission, no answer, or an object
+	// with our token whose size or content does not match.
+	ErrUnknown error = &unprovenError{"not proven"}
 
 	// ErrClosed is returned after Abandon, and for a capture of an upload that is abandoned or committed.
 	ErrClosed = errors.New("upload is closed")
@@ -46,6 +52,12 @@ var (
 	// ErrHandle is returned for a handle that is damaged, of an unknown version, or contradicts itself.
 	ErrHandle = errors.New("bad upload handle")
 )
+
+// unprovenError is one of the two ways not to be proven.
+type unprovenError struct{ text string }
+
+func (e *unprovenError) Error() string        { return e.text }
+func (e *unprovenError) Is(target error) bool { return target == ErrUnproven }
 
 type notFound struct{}
 

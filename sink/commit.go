@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/multipart"
 	"github.com/sluice-go/sluice/s3fs"
 )
 
@@ -52,43 +54,78 @@ func (s *Sink[T]) due(id checkpoint.ID) []*part {
 	return due
 }
 
-// keepSaved notes the handles that checkpoint id holds, now that it is durable.
+// keepSaved notes the handles that checkpoint id holds, now that it is durable, and forgets the snapshots before it.
 func (s *Sink[T]) keepSaved(id checkpoint.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stored == nil || s.stored.id != id {
-		return
-	}
-	s.accepted = s.stored.accepted
-	for i, f := range s.stored.files {
-		if f.handle.Sealed && f.part.saved == nil {
-			f.part.saved = &s.stored.files[i].handle
+	if snap := s.stored[id]; snap != nil {
+		s.accepted = snap.accepted
+		for i, f := range snap.files {
+			if f.handle.Sealed && f.part.saved == nil {
+				f.part.saved = &snap.files[i].handle
+			}
 		}
 	}
-	s.stored = nil
+	for old := range s.stored {
+		if old <= id {
+			delete(s.stored, old)
+		}
+	}
 }
 
-// publish commits files in parallel and sets proven on those that are in the store.
+// publish commits files in parallel, sets proven on those that are in the store, and tries the others again until the deadline.
 func (s *Sink[T]) publish(ctx context.Context, due []*part) error {
+	start := time.Now()
+	errs := make([]error, len(due))
+	for try := 1; ; try++ {
+		again := s.publishOnce(ctx, due, errs, func(p *part, err error) error {
+			return &CommitError{
+				Key: p.key, UploadID: p.upload.UploadID(), Checkpoint: p.staged,
+				Tries: try, Tried: time.Since(start), Err: err,
+			}
+		})
+		wait := min(commitPause<<(try-1), maxCommitPause)
+		if !again || time.Since(start)+wait > s.deadline {
+			return errors.Join(errs...)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// Pauses between two tries at a file that could not be proven.
+const (
+	commitPause    = 250 * time.Millisecond
+	maxCommitPause = 5 * time.Second
+)
+
+// publishOnce tries every file that is not proven, and says whether another try may help any of those that failed.
+func (s *Sink[T]) publishOnce(ctx context.Context, due []*part, errs []error, failed func(*part, error) error) (again bool) {
 	var g errgroup.Group
 	g.SetLimit(s.parallel)
-	errs := make([]error, len(due))
+	var retry atomic.Bool
 	for i, p := range due {
 		if p.proven != nil {
 			continue
 		}
 		g.Go(func() error {
 			object, err := p.upload.Commit(ctx)
-			if err != nil {
-				errs[i] = &CommitError{Key: p.key, UploadID: p.upload.UploadID(), Checkpoint: p.staged, Err: err}
-				return nil // the other files are published all the same
+			if err == nil {
+				p.proven, errs[i] = &object, nil
+				return nil
 			}
-			p.proven = &object
-			return nil
+			errs[i] = failed(p, err)
+			if !errors.Is(err, multipart.ErrForeign) {
+				retry.Store(true)
+			}
+			return nil // the other files are published all the same
 		})
 	}
-	_ = g.Wait() // errors are collected in errs
-	return errors.Join(errs...)
+	_ = g.Wait() // errors are in errs
+	return retry.Load()
 }
 
 // unconfirmedRecord is a record whose PUT ended in an error: it may be in the store.
@@ -168,10 +205,35 @@ func (s *Sink[T]) settleUnconfirmed(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for the commit record of checkpoint %d: %w", u.record.Checkpoint, err)
-	case !bytes.Equal(text, u.text):
-		return fmt.Errorf("%w: s3://%s/%s", ErrRecordConflict, s.path.Bucket, u.key)
+	case bytes.Equal(text, u.text):
+		s.settle(u)
+		return nil
 	}
-	s.settle(u)
+	return s.settlePredecessor(u, text)
+}
+
+// settlePredecessor handles a record of the same checkpoint that is not ours. The run that was replaced by this one may have written
+// it after this one had looked: it has proven the same files by the same tokens, so what it lists is settled. A record of a
+// later run means that this run has been replaced.
+func (s *Sink[T]) settlePredecessor(u *unconfirmedRecord, text []byte) error {
+	r, err := DecodeRecord(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.recordPath(u.key), err)
+	}
+	if r.Epoch >= s.epoch {
+		return fmt.Errorf("%w: %s is of epoch %d, this run is epoch %d", ErrRecordConflict, s.recordPath(u.key), r.Epoch, s.epoch)
+	}
+	listed := make(map[string]bool, len(r.Files))
+	for _, f := range r.Files {
+		listed[f.Key] = true
+	}
+	theirs := &unconfirmedRecord{key: u.key, text: text, record: r}
+	for _, p := range u.files {
+		if listed[p.key] {
+			theirs.files = append(theirs.files, p)
+		}
+	}
+	s.settle(theirs)
 	return nil
 }
 

@@ -3,6 +3,9 @@ package sink
 import (
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/multipart"
 )
 
 var (
@@ -22,19 +25,33 @@ var (
 )
 
 // CommitError is one file that could not be published at a checkpoint. The file stays pending, with its bytes, and is
-// tried again with the next checkpoint.
+// tried again with the next checkpoint. Err says what the look found: it is multipart.ErrForeign, ErrMissing or ErrUnknown,
+// or an error from before anything was published.
 type CommitError struct {
 	Key        string
-	UploadID   string // empty for a file smaller than one part
-	Checkpoint int64  // the checkpoint that staged the file
-	Err        error
+	UploadID   string        // empty for a file smaller than one part
+	Checkpoint int64         // the checkpoint that staged the file
+	Tries      int           // within the deadline
+	Tried      time.Duration // from the first try to the last
+	Err        error         // names operation, object and upload
 }
 
 func (e *CommitError) Error() string {
-	if e.UploadID == "" {
-		return fmt.Sprintf("publish %s, staged by checkpoint %d: %v", e.Key, e.Checkpoint, e.Err)
-	}
-	return fmt.Sprintf("publish %s, staged by checkpoint %d, upload %s: %v", e.Key, e.Checkpoint, e.UploadID, e.Err)
+	return fmt.Sprintf("publish a file staged by checkpoint %d, %d tries in %v: %v", e.Checkpoint, e.Tries, e.Tried.Round(time.Millisecond), e.Err)
 }
 
 func (e *CommitError) Unwrap() error { return e.Err }
+
+// Verdict is what the look at the key found, for people: "foreign", "missing", "unknown", or "not published" when nothing
+// was tried.
+func (e *CommitError) Verdict() string {
+	switch {
+	case errors.Is(e.Err, multipart.ErrForeign):
+		return "foreign"
+	case errors.Is(e.Err, multipart.ErrMissing):
+		return "missing"
+	case errors.Is(e.Err, multipart.ErrUnknown):
+		return "unknown"
+	}
+	return "not published"
+}

@@ -3,7 +3,6 @@ package sink
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/sluice-go/sluice/checkpoint"
@@ -28,6 +27,9 @@ var (
 		config.Range[config.MemorySize](1, 5<<40))
 	KeyRollOnCheckpoint = config.Bool("sink.rolling-policy.on-checkpoint", false,
 		"Every checkpoint ends all open part files, so that it publishes every row before it.")
+	KeyCommitDeadline = config.Duration("sink.commit.deadline", 10*time.Second,
+		"How long the files of one checkpoint are tried to be published before those that cannot be proven fail its commit. They stay pending, with their bytes, and are tried again with the next checkpoint.",
+		config.Range(0, time.Hour))
 	KeyJobName = config.String("job.name", "job",
 		"Name of the job in file names, checkpoints and commit records: letters, digits, dots and dashes.",
 		config.WithCheck(checkJobName))
@@ -40,6 +42,7 @@ var (
 func Keys() []config.Info {
 	return []config.Info{
 		KeyPath.Info(), KeyWriters.Info(), KeyMemoryBudget.Info(), KeyFileSize.Info(), KeyRollOnCheckpoint.Info(),
+		KeyCommitDeadline.Info(),
 		KeyJobName.Info(), KeyJobShard.Info(),
 	}
 }
@@ -56,9 +59,8 @@ type Options struct {
 	PartSize          int64         // 0: 5 MiB
 	UploadConcurrency int           // parts in flight per file; 0: 4
 	CommitParallelism int           // files published at once; 0: 8
+	CommitDeadline    time.Duration // see KeyCommitDeadline; 0: one try
 	PersistWait       time.Duration // how long a checkpoint waits for parts in flight before it stores their bytes; 0: not at all
-
-	Logger *slog.Logger // nil: no log
 }
 
 // FromConfig reads the sink's options, part size and upload concurrency included, and validates them.
@@ -81,6 +83,7 @@ func FromConfig(c *config.Config) (Options, error) {
 		MemoryBudget:      int64(config.Get(c, KeyMemoryBudget)),
 		PartSize:          int64(config.Get(c, s3fs.KeyPartSize)),
 		UploadConcurrency: int(config.Get(c, s3fs.KeyConcurrentUploads)),
+		CommitDeadline:    config.Get(c, KeyCommitDeadline),
 		PersistWait:       config.Get(c, KeyPersistWait),
 	}
 	return o, o.Validate()
@@ -109,7 +112,7 @@ func (o Options) Validate() error {
 	if err := checkJobName(o.Job); err != nil {
 		problems = append(problems, fmt.Errorf("%s: %w", KeyJobName.Name(), err))
 	}
-	if o.Writers < 1 || o.UploadConcurrency < 1 || o.CommitParallelism < 1 || o.PersistWait < 0 || o.Rolling.FileSize < 1 || o.PartSize < 1 {
+	if o.Writers < 1 || o.UploadConcurrency < 1 || o.CommitParallelism < 1 || o.PersistWait < 0 || o.CommitDeadline < 0 || o.Rolling.FileSize < 1 || o.PartSize < 1 {
 		problems = append(problems, errors.New("a count, size or duration of the sink is negative"))
 	}
 	if need := o.neededBudget(); o.MemoryBudget < need {

@@ -3,9 +3,9 @@ package sink
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/multipart"
@@ -30,7 +30,7 @@ type Sink[T any] struct {
 	rolling  Rolling
 	upload   multipart.Options
 	parallel int
-	log      *slog.Logger
+	deadline time.Duration
 
 	budget  *multipart.Budget
 	writers []*Writer[T]
@@ -47,7 +47,7 @@ type Sink[T any] struct {
 	mu      sync.Mutex
 	pending []*part // sealed and captured, in the order they were staged; leaves only with a durable commit record
 	totals  Totals
-	stored  *snapshot[T] // stored, not yet known to be durable
+	stored  map[checkpoint.ID]*snapshot[T] // stored, and durable once Commit is called for them
 	// accepted counts the rows taken before the barrier of the newest durable checkpoint.
 	accepted int64
 
@@ -83,11 +83,9 @@ func New[T any](fs *s3fs.FS, format Format[T], o Options) (*Sink[T], error) {
 	o = o.withDefaults()
 	s := &Sink[T]{
 		fs: fs, api: fs.API(), format: format,
-		path: o.Path, job: o.Job, shard: o.Shard.Dir(), rolling: o.Rolling, parallel: o.CommitParallelism, log: o.Logger,
+		path: o.Path, job: o.Job, shard: o.Shard.Dir(), rolling: o.Rolling,
+		parallel: o.CommitParallelism, deadline: o.CommitDeadline, stored: map[checkpoint.ID]*snapshot[T]{},
 		budget: multipart.NewBudget(o.MemoryBudget),
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.upload = multipart.Options{
 		PartSize: o.PartSize, Concurrency: o.UploadConcurrency,

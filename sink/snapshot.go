@@ -94,7 +94,7 @@ func (s *snapshot[T]) Store(ctx context.Context, blobs checkpoint.Blobs) ([]byte
 		return nil, nil, err
 	}
 	s.sink.mu.Lock()
-	s.sink.stored = s
+	s.sink.stored[s.id] = s
 	s.sink.mu.Unlock()
 	return text, refs, nil
 }
