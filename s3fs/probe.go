@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/sluice-go/sluice/retrymode"
 )
@@ -78,7 +79,7 @@ func (f *FS) checkCredentials(ctx context.Context, c call) error {
 func (f *FS) knock(ctx context.Context, c call) error {
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := f.headBucket(limited, c, func(o *s3.Options) { o.Retryer = aws.NopRetryer{} })
+	err := f.headBucket(limited, c, func(o *s3.Options) { o.Retryer = retry.AddWithMaxAttempts(f.client.retryer, 1) })
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &OpError{
 			Op: c.op, Path: c.path, Attempts: 1, Class: retrymode.Transient, kind: ErrUnreachable, Hint: hintUnreachable,
