@@ -22,8 +22,9 @@ type attempt struct {
 	unsure bool
 }
 
-// checkpoint takes one checkpoint. The caller has the turn.
-func (c *Coordinator) checkpoint(ctx context.Context) (ID, error) {
+// checkpoint takes one checkpoint. The caller has the turn. Its commit follows the outstanding ones: within this call, or, when
+// inBackground, in a goroutine of its own, for which the caller has a reservation.
+func (c *Coordinator) checkpoint(ctx context.Context, inBackground bool) (ID, error) {
 	a := &attempt{c: c, info: Info{ID: c.last + 1, Epoch: c.epoch, Started: time.Now()}}
 	c.mu.Lock()
 	c.lastStart = a.info.Started
@@ -35,14 +36,29 @@ func (c *Coordinator) checkpoint(ctx context.Context) (ID, error) {
 	}()
 	tell(c.opts.Observer.Begun, a.info)
 	if err := a.makeDurable(ctx); err != nil {
+		if inBackground {
+			c.behind.cancel()
+		}
 		a.abandon(err)
 		return 0, err
 	}
 	c.last = a.info.ID
 	c.countDurable(a.info)
 	tell(c.opts.Observer.Durable, a.info)
-	err := c.commit(ctx, &a.info)
-	return a.info.ID, join(err, c.prune(ctx, a.info))
+	if inBackground {
+		c.behind.run(func(ctx context.Context) error { return c.publish(ctx, a.info) })
+		return a.info.ID, nil
+	}
+	if err := c.behind.idle(ctx); err != nil {
+		return a.info.ID, &CommitError{ID: a.info.ID, Participant: "earlier checkpoints", Err: err}
+	}
+	return a.info.ID, c.publish(ctx, a.info)
+}
+
+// publish commits a durable checkpoint and deletes old ones.
+func (c *Coordinator) publish(ctx context.Context, info Info) error {
+	err := c.commit(ctx, &info)
+	return join(err, c.prune(ctx, info))
 }
 
 // makeDurable runs the phases up to the saved manifest, within the timeout.

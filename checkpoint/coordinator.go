@@ -27,6 +27,7 @@ type Coordinator struct {
 	epoch   int64
 	last    ID   // the newest saved checkpoint
 	touched bool // participants have been restored, or were about to be
+	behind  *behind
 
 	mu        sync.Mutex
 	stats     Stats
@@ -60,7 +61,7 @@ func NewCoordinator(s Store, o Options, ps ...Participant) (*Coordinator, error)
 	}
 	return &Coordinator{
 		store: s, opts: o.withDefaults(), parts: append([]Participant(nil), ps...),
-		gate: newBarrier(), turn: make(chan struct{}, 1),
+		gate: newBarrier(), turn: make(chan struct{}, 1), behind: newBehind(o.CommitBacklog),
 	}, nil
 }
 
@@ -190,7 +191,8 @@ func (c *Coordinator) broken(err error) error {
 	return broken
 }
 
-// Trigger takes one checkpoint now, after the one that may be going on, and returns its id. After an error the checkpoint is
+// Trigger takes one checkpoint now, after the one that may be going on, and returns its id when it is committed, and all
+// before it. After an error the checkpoint is
 // abandoned and the id is 0, except that a *CommitError comes with the id of a durable checkpoint, part of which is
 // still pending. ErrFenced, ErrAmbiguous and *StepError are final: every later call returns them too.
 func (c *Coordinator) Trigger(ctx context.Context) (ID, error) {
@@ -202,7 +204,7 @@ func (c *Coordinator) Trigger(ctx context.Context) (ID, error) {
 		return 0, err
 	}
 	defer done()
-	return c.checkpoint(ctx)
+	return c.checkpoint(ctx, false)
 }
 
 // Stats returns the counts so far.
@@ -230,6 +232,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 		c.turn <- struct{}{}
 	}
 	defer func() { <-c.turn }()
+	c.behind.close(ctx)
 	if err := c.gate.drain(ctx, nil); err != nil {
 		return &Error{Op: "close", Err: err}
 	}

@@ -22,7 +22,8 @@ type Info struct {
 }
 
 // Observer is told how checkpoints go. Any field may be nil. The functions are called one after the other by the goroutine that
-// takes the checkpoint, so they return quickly and do not call the Coordinator, except Stats.
+// takes the checkpoint, so they return quickly and do not call the Coordinator, except Stats. With Options.CommitBacklog, what
+// happens in a commit is told by another goroutine, one commit after the other.
 type Observer struct {
 	Restored  func(Info) // ID 0: a fresh start
 	Begun     func(Info)

@@ -18,6 +18,9 @@ type Options struct {
 	Timeout time.Duration
 	// CommitTimeout is the longest time for the commits of one checkpoint together. 0 means the same as Timeout.
 	CommitTimeout time.Duration
+	// CommitBacklog is how many checkpoints of Run may be durable and not yet committed while the next one is taken, so that slow
+	// commits do not hold checkpoints up. Commits stay in order, one at a time. 0: Run commits each before it goes on.
+	CommitBacklog int
 	// MinPause is the shortest time from the end of one checkpoint to the start of the next in Run. It wins over Interval.
 	MinPause time.Duration
 	// TolerableFailures is how many failed checkpoints or commits in a row Run accepts. With 0 the first one ends it.
@@ -50,6 +53,9 @@ func (o Options) Validate() error {
 	}
 	if o.TolerableFailures < 0 {
 		errs = append(errs, fmt.Errorf("tolerable failures %d is negative", o.TolerableFailures))
+	}
+	if o.CommitBacklog < 0 {
+		errs = append(errs, fmt.Errorf("commit backlog %d is negative", o.CommitBacklog))
 	}
 	if o.Retain < 0 {
 		errs = append(errs, fmt.Errorf("number of retained checkpoints %d is negative", o.Retain))

@@ -10,6 +10,8 @@ import (
 // returns nil then. A checkpoint that is going on when ctx ends is abandoned, or stays uncommitted; a Trigger with another context
 // takes the last one. Checkpoints that others trigger count for the intervals.
 //
+// With CommitBacklog, commits go on behind it: Run does not wait for them when it ends, Close and Trigger do.
+//
 // It returns a *FailuresError after more failed checkpoints or commits in a row than are tolerable, and at once what is
 // final for the run: ErrFenced, ErrAmbiguous, *StepError.
 func (c *Coordinator) Run(ctx context.Context) error {
@@ -20,16 +22,13 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		if !c.sleep(ctx) {
 			return c.runEnded(c.gate.err())
 		}
-		turn, done, err := c.begin(ctx)
-		if err != nil {
-			return c.runEnded(c.gate.err())
+		err := c.behind.failure()
+		if err == nil {
+			var due bool
+			if due, err = c.takeDue(ctx); !due && err != nil {
+				return c.runEnded(c.gate.err())
+			}
 		}
-		if c.untilDue() > 0 { // somebody else's checkpoint was faster
-			done()
-			continue
-		}
-		_, err = c.checkpoint(turn)
-		done()
 		if err == nil {
 			continue
 		}
@@ -45,6 +44,30 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		}
 		c.opts.Logger.Warn("checkpoint failure tolerated", "in a row", failures, "error", err)
 	}
+}
+
+// takeDue takes the checkpoint that is due. due is false when there is none after all: somebody else's was faster, or, with an
+// error, Run is over.
+func (c *Coordinator) takeDue(ctx context.Context) (due bool, err error) {
+	inBackground := c.opts.CommitBacklog > 0
+	if inBackground {
+		if err := c.behind.reserve(ctx, c.gate.stopped); err != nil {
+			return false, err
+		}
+	}
+	turn, done, err := c.begin(ctx)
+	if err != nil || c.untilDue() > 0 {
+		if inBackground {
+			c.behind.cancel()
+		}
+		if err == nil {
+			done()
+		}
+		return false, err
+	}
+	defer done()
+	_, err = c.checkpoint(turn, inBackground)
+	return true, err
 }
 
 // runEnded turns an ordinary end into nil.
@@ -69,6 +92,8 @@ func (c *Coordinator) sleep(ctx context.Context) bool {
 	case <-c.gate.stopped:
 		return false
 	case <-due:
+		return ctx.Err() == nil
+	case <-c.behind.wake: // a commit has failed
 		return ctx.Err() == nil
 	}
 }

@@ -11,6 +11,10 @@ import (
 
 const maxDuration = 365 * 24 * time.Hour
 
+// commitBacklog is how many checkpoints may wait for their files to be published while the next one is taken. A store's Complete may
+// take seconds; two are enough to hide that, and what waits holds memory.
+const commitBacklog = 2
+
 // The options of checkpoints and restarts, with Flink's names as other spellings. They are declared here because package
 // checkpoint knows the standard library only.
 var (
@@ -79,6 +83,7 @@ func CheckpointsFromConfig(c *config.Config) (dir string, o checkpoint.Options, 
 		MinPause:          config.Get(c, KeyCheckpointMinPause),
 		TolerableFailures: int(config.Get(c, KeyCheckpointTolerable)),
 		Retain:            int(config.Get(c, KeyCheckpointRetained)),
+		CommitBacklog:     commitBacklog,
 	}
 	return dir, o, errors.Join(err, o.Validate())
 }

@@ -1,6 +1,7 @@
 package sink_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -61,22 +62,22 @@ func TestRestore_ACrashAtAnyCallOfACommitPublishesEachRowOnce(t *testing.T) {
 						rows = 40 // less than a part for each writer: a PUT
 					}
 					r.rows(0, rows, 1023)
-					dead := false
+					var dead atomic.Bool
 					remove := w.store.Control(m, func(s3test.Request) *s3test.Reply {
-						dead = true
+						dead.Store(true)
 						if effect {
 							return s3test.ResetAfter()
 						}
 						return s3test.ResetBefore()
 					})
 					removeRest := w.store.Control(s3test.Match{}, func(s3test.Request) *s3test.Reply {
-						if dead { // a dead process calls nothing any more
+						if dead.Load() { // a dead process calls nothing any more
 							return s3test.ResetBefore()
 						}
 						return nil
 					})
 					_, err := r.coord.Trigger(t.Context())
-					require.True(t, dead, "the call was never made")
+					require.True(t, dead.Load(), "the call was never made")
 					require.Error(t, err)
 					r.crash()
 					remove()
