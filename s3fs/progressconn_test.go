@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -167,7 +168,7 @@ func TestSocketTimeout_BodyThatStallsIsResumed(t *testing.T) {
 		}
 		budget := new(atomic.Int64)
 		budget.Store(100_000)
-		return &stallingReads{c, budget, make(chan struct{})}
+		return &stallingReads{c, budget, new(sync.Once), make(chan struct{})}
 	}
 	set := func(s *s3fs.Settings) { s.SocketTimeout = 5 * time.Second }
 	slowLink(t, set, wrap, func(t *testing.T, s store) {
@@ -185,13 +186,13 @@ func TestSocketTimeout_BodyThatStallsIsResumed(t *testing.T) {
 type stallingReads struct {
 	net.Conn
 	left   *atomic.Int64
+	once   *sync.Once
 	closed chan struct{}
 }
 
 func (c *stallingReads) Read(p []byte) (int, error) {
 	left := c.left.Load()
 	if left <= 0 {
-		// The pipe below has data: reading into nothing waits for the deadline only.
 		<-c.closed
 		return 0, os.ErrDeadlineExceeded
 	}
@@ -202,13 +203,7 @@ func (c *stallingReads) Read(p []byte) (int, error) {
 
 func (c *stallingReads) SetDeadline(d time.Time) error {
 	if c.left.Load() <= 0 && !d.IsZero() {
-		time.AfterFunc(time.Until(d), func() {
-			select {
-			case <-c.closed:
-			default:
-				close(c.closed)
-			}
-		})
+		time.AfterFunc(time.Until(d), func() { c.once.Do(func() { close(c.closed) }) })
 	}
 	return c.Conn.SetDeadline(d)
 }

@@ -258,23 +258,29 @@ func (d *driver) fault(cmd *datadriven.TestData) {
 	d.remove = append(d.remove, d.s.srv.Control(s3test.Match{Op: s3test.Op(op), Nth: nth, First: first}, s3test.Always(r)))
 }
 
-// said renders an error without what differs from run to run.
+// said renders an error by what programs see of it: the sentinels of multipart, whose sentences are that package's business, and our
+// own error inside, without the request id.
 func said(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := err.Error()
-	for {
-		i := strings.Index(text, " [status ")
-		if i < 0 {
-			break
+	text := "error"
+	for _, s := range []error{
+		multipart.ErrUnproven, multipart.ErrForeign, multipart.ErrNotFound, multipart.ErrNoSuchUpload, multipart.ErrNotSealed, multipart.ErrHandle,
+	} {
+		if errors.Is(err, s) {
+			text += ", " + s.Error()
 		}
-		text = text[:i] + text[i+strings.Index(text[i:], "]")+1:]
 	}
-	if oe, ok := errors.AsType[*s3fs.OpError](err); ok {
-		text += "\nclass " + oe.Class.String()
+	oe, ok := errors.AsType[*s3fs.OpError](err)
+	if !ok {
+		return text
 	}
-	return "error: " + text
+	reason := oe.Error()
+	if i := strings.Index(reason, " [status "); i >= 0 {
+		reason = reason[:i] + reason[i+strings.Index(reason[i:], "]")+1:]
+	}
+	return fmt.Sprintf("%s\n%s\nclass %v", text, reason, oe.Class)
 }
 
 // stream is n bytes of an endless file from an offset.
