@@ -1,0 +1,69 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluice-go/sluice/checkpoint"
+)
+
+// progress logs a line a second until ctx ends.
+func (a *attempt) progress(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var lastRows, lastBytes int64
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			rows, size := a.rows.Load(), a.bytes.Load()
+			seconds := now.Sub(last).Seconds()
+			st := a.sink.Stats()
+			calls := traffic(a.job.fs)
+			a.job.log.Info("progress",
+				"rows", a.source.Position().Next,
+				"rows_per_second", int64(float64(rows-lastRows)/seconds),
+				"mb_per_second", int64(float64(size-lastBytes)/seconds/1e6),
+				"published_rows", st.Committed.Rows, "published_files", st.Committed.Files, "pending_files", st.PendingFiles,
+				"buffers_mb", st.Budget.Used>>20,
+				"s3_calls", calls.Calls, "throttled", calls.Throttles, "retries", calls.Retries)
+			lastRows, lastBytes, last = rows, size, now
+		}
+	}
+}
+
+// observed returns the checkpoint options with log lines for the course of each checkpoint.
+func (a *attempt) observed() checkpoint.Options {
+	o, log := a.job.points, a.job.log
+	o.Observer = checkpoint.Observer{
+		Begun: func(i checkpoint.Info) { log.Info("checkpoint begun", "id", int64(i.ID)) },
+		Durable: func(i checkpoint.Info) {
+			log.Info("checkpoint durable", "id", int64(i.ID), "barrier", i.Barrier, "store", i.Store, "save", i.Save, "blob_bytes", i.BlobBytes)
+		},
+		Committed: func(i checkpoint.Info) {
+			log.Info("checkpoint committed", "id", int64(i.ID), "commit", i.Commit, "total", i.Total, "published_rows", a.sink.Stats().Committed.Rows)
+		},
+		Failed: func(i checkpoint.Info) {
+			if errors.Is(i.Err, checkpoint.ErrClosed) { // the job has ended: there is nothing left to hold
+				log.Info("checkpoint not needed any more", "id", int64(i.ID))
+				return
+			}
+			log.Warn("checkpoint failed", "id", int64(i.ID), "error", i.Err)
+		},
+		Cleanup: func(i checkpoint.Info) { log.Warn("checkpoint cleanup failed", "id", int64(i.ID), "error", i.Err) },
+	}
+	return o
+}
+
+// report adds what this attempt did. The writers have ended.
+func (a *attempt) report(r *Report) {
+	st := a.sink.Stats()
+	r.Started = true
+	r.Rows, r.Bytes, r.Files = st.Committed.Rows, st.Committed.Bytes, st.Committed.Files
+	r.Staged = st.DurableRows - st.Committed.Rows
+	r.Lost = a.source.Position().Next - st.DurableRows
+	r.Checkpoints += a.coord.Stats().Committed
+}
