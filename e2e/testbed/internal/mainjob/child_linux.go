@@ -1,0 +1,10 @@
+package mainjob
+
+import "syscall"
+
+// childAttr puts the job into a process group of its own, so that an interrupt
+// typed at the terminal reaches it through the driver only, once, and asks the
+// kernel to kill it when the driver is killed.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package mainjob
+
+import "github.com/sluice-go/sluice/config"
+
+// peakRSS is known on Linux only.
+func peakRSS(int) (config.MemorySize, bool) { return 0, false }
