@@ -1,0 +1,33 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/sluice-go/sluice/sink"
+)
+
+// checkDir finds out early whether checkpoints can be written below dir: it writes and removes an empty file in dir or, as long as that
+// does not exist, in the nearest directory above. It creates no directory, since that has to be made durable.
+func checkDir(dir string) error {
+	bad := func(err error) error { return fmt.Errorf("%s = %q: %w", sink.KeyCheckpointDir.Name(), dir, err) }
+	place := filepath.Clean(dir)
+	f, err := os.CreateTemp(place, ".sluice-")
+	for errors.Is(err, fs.ErrNotExist) && place != filepath.Dir(place) {
+		place = filepath.Dir(place)
+		f, err = os.CreateTemp(place, ".sluice-")
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("write to %s: %w", place, pe.Err)
+	}
+	if err != nil {
+		return bad(err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return bad(err)
+	}
+	return nil
+}
