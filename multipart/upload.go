@@ -205,6 +205,16 @@ func (u *Upload) UploadID() string {
 	return u.uploadID
 }
 
+// CreatedAt returns when the multipart upload was created, by this machine's clock; zero while there is none.
+func (u *Upload) CreatedAt() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.uploadID == "" {
+		return time.Time{}
+	}
+	return u.createdAt
+}
+
 // Target returns what the upload will be published as.
 func (u *Upload) Target() Target { return u.target }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -86,7 +87,7 @@ func (s *Sink[T]) publish(ctx context.Context, due []*part) error {
 		})
 		wait := min(commitPause<<(try-1), maxCommitPause)
 		if !again || time.Since(start)+wait > s.deadline {
-			return errors.Join(errs...)
+			return s.unpublished(due, errs)
 		}
 		select {
 		case <-time.After(wait):
@@ -94,6 +95,24 @@ func (s *Sink[T]) publish(ctx context.Context, due []*part) error {
 			return errors.Join(errs...)
 		}
 	}
+}
+
+// unpublished is what remains at the deadline: expired files are given up or named as such, the others stay pending.
+func (s *Sink[T]) unpublished(due []*part, errs []error) error {
+	for i, p := range due {
+		if errs[i] == nil || !expiredAtCommit(errs[i]) {
+			continue
+		}
+		if s.expired == ExpiredSkip {
+			s.giveUp(p)
+			errs[i] = nil
+			continue
+		}
+		errs[i] = &ExpiredError{
+			Key: p.key, UploadID: p.upload.UploadID(), CreatedAt: p.upload.CreatedAt(), Rows: p.rows, Bytes: p.upload.Offset(), Err: errs[i],
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Pauses between two tries at a file that could not be proven.
@@ -142,9 +161,14 @@ func (s *Sink[T]) record(ctx context.Context, id checkpoint.ID, due []*part) err
 	s.mu.Lock()
 	r := Record{
 		Job: s.job, Shard: s.shard, Checkpoint: int64(id), Epoch: s.epoch, CreatedAt: time.Now().UTC(),
-		TotalFiles: s.totals.Files, TotalRows: s.totals.Rows, TotalBytes: s.totals.Bytes, RowsAccepted: s.accepted,
+		Skipped:    slices.Clone(s.skipped),
+		TotalFiles: s.totals.Files, TotalRows: s.totals.Rows, TotalBytes: s.totals.Bytes, TotalSkippedRows: s.totals.SkippedRows,
+		RowsAccepted: s.accepted,
 	}
 	s.mu.Unlock()
+	for _, f := range r.Skipped {
+		r.TotalSkippedRows += f.Rows
+	}
 	for _, p := range due {
 		if p.proven == nil {
 			continue
@@ -158,7 +182,7 @@ func (s *Sink[T]) record(ctx context.Context, id checkpoint.ID, due []*part) err
 		r.TotalRows += p.rows
 		r.TotalBytes += p.upload.Offset()
 	}
-	if len(u.files) == 0 {
+	if len(u.files) == 0 && len(r.Skipped) == 0 {
 		return nil
 	}
 	text, err := r.Encode()
@@ -252,7 +276,8 @@ func (s *Sink[T]) settle(u *unconfirmedRecord) {
 		}
 	}
 	s.pending = rest
-	s.totals = Totals{Files: u.record.TotalFiles, Rows: u.record.TotalRows, Bytes: u.record.TotalBytes}
+	s.skipped = withoutEntries(s.skipped, u.record.Skipped)
+	s.totals = u.record.totals()
 	s.recorded = checkpoint.ID(u.record.Checkpoint)
 	s.unconfirmed = nil
 }

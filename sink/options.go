@@ -30,6 +30,11 @@ var (
 	KeyCommitDeadline = config.Duration("sink.commit.deadline", 10*time.Second,
 		"How long the files of one checkpoint are tried to be published before those that cannot be proven fail its commit. They stay pending, with their bytes, and are tried again with the next checkpoint.",
 		config.Range(0, time.Hour))
+	KeyExpiredUpload = config.Enum("sink.expired-upload", ExpiredFail, []ExpiredPolicy{ExpiredFail, ExpiredSkip},
+		"What happens when the store has removed an upload that a checkpoint names, and its bytes with it: the job fails, or gives the file up and lists it in the commit record as skipped; verify then names its rows as missing.")
+	KeyUploadWarnAge = config.Duration("sink.upload.warn-age", 5*24*time.Hour,
+		"An upload that is older than this and not published yet is warned about: lifecycle rules commonly remove uploads after 7 days.",
+		config.Range(time.Minute, maxDuration))
 	KeyJobName = config.String("job.name", "job",
 		"Name of the job in file names, checkpoints and commit records: letters, digits, dots and dashes.",
 		config.WithCheck(checkJobName))
@@ -42,7 +47,7 @@ var (
 func Keys() []config.Info {
 	return []config.Info{
 		KeyPath.Info(), KeyWriters.Info(), KeyMemoryBudget.Info(), KeyFileSize.Info(), KeyRollOnCheckpoint.Info(),
-		KeyCommitDeadline.Info(),
+		KeyCommitDeadline.Info(), KeyExpiredUpload.Info(), KeyUploadWarnAge.Info(),
 		KeyJobName.Info(), KeyJobShard.Info(),
 	}
 }
@@ -60,6 +65,7 @@ type Options struct {
 	UploadConcurrency int           // parts in flight per file; 0: 4
 	CommitParallelism int           // files published at once; 0: 8
 	CommitDeadline    time.Duration // see KeyCommitDeadline; 0: one try
+	Expired           ExpiredPolicy // 0: ExpiredFail
 	PersistWait       time.Duration // how long a checkpoint waits for parts in flight before it stores their bytes; 0: not at all
 }
 
@@ -84,6 +90,7 @@ func FromConfig(c *config.Config) (Options, error) {
 		PartSize:          int64(config.Get(c, s3fs.KeyPartSize)),
 		UploadConcurrency: int(config.Get(c, s3fs.KeyConcurrentUploads)),
 		CommitDeadline:    config.Get(c, KeyCommitDeadline),
+		Expired:           config.Get(c, KeyExpiredUpload),
 		PersistWait:       config.Get(c, KeyPersistWait),
 	}
 	return o, o.Validate()
@@ -99,6 +106,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.PartSize, 5<<20)
 	setDefault(&o.UploadConcurrency, 4)
 	setDefault(&o.CommitParallelism, 8)
+	setDefault(&o.Expired, ExpiredFail)
 	return o
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/minio/crc64nvme"
@@ -27,13 +28,19 @@ type Record struct {
 
 	Files []FileEntry `json:"files"`
 
+	// Skipped lists files that are lost and given up by the option sink.expired-upload: their uploads had expired, and nothing is
+	// at their keys. A file is either published by one record or skipped by one.
+	Skipped []FileEntry `json:"skipped,omitempty"`
+
 	// Totals over this record and all earlier ones of the shard.
 	TotalFiles int64 `json:"total_files"`
 	TotalRows  int64 `json:"total_rows"`
 	TotalBytes int64 `json:"total_bytes"`
+	// TotalSkippedRows counts the rows of skipped files.
+	TotalSkippedRows int64 `json:"total_skipped_rows,omitempty"`
 
-	// RowsAccepted counts the rows the sink had taken when the checkpoint's barrier passed. It equals TotalRows when
-	// nothing is staged any more: everything taken so far is published.
+	// RowsAccepted counts the rows the sink had taken when the checkpoint's barrier passed. It equals TotalRows +
+	// TotalSkippedRows when nothing is staged any more.
 	RowsAccepted int64 `json:"rows_accepted"`
 }
 
@@ -103,9 +110,9 @@ func DecodeRecord(text []byte) (Record, error) {
 }
 
 func (r Record) validate() error {
-	var rows, size int64
-	seen := make(map[string]bool, len(r.Files))
-	for _, f := range r.Files {
+	var rows, size, skipped int64
+	seen := make(map[string]bool, len(r.Files)+len(r.Skipped))
+	for i, f := range slices.Concat(r.Files, r.Skipped) {
 		switch {
 		case f.Key == "" || seen[f.Key]:
 			return fmt.Errorf("file %q is empty or listed twice", f.Key)
@@ -113,11 +120,21 @@ func (r Record) validate() error {
 			return fmt.Errorf("file %q has %d bytes and %d rows", f.Key, f.Bytes, f.Rows)
 		}
 		seen[f.Key] = true
+		if i >= len(r.Files) {
+			skipped += f.Rows
+			continue
+		}
 		rows += f.Rows
 		size += f.Bytes
 	}
-	if r.Checkpoint <= 0 || r.TotalFiles < int64(len(r.Files)) || r.TotalRows < rows || r.TotalBytes < size || r.RowsAccepted < r.TotalRows {
+	if r.Checkpoint <= 0 || r.TotalFiles < int64(len(r.Files)) || r.TotalRows < rows || r.TotalBytes < size ||
+		r.TotalSkippedRows < skipped || r.RowsAccepted < r.TotalRows+r.TotalSkippedRows {
 		return fmt.Errorf("totals of checkpoint %d do not add up", r.Checkpoint)
 	}
 	return nil
+}
+
+// totals returns the counts over this record and all earlier ones.
+func (r Record) totals() Totals {
+	return Totals{Files: r.TotalFiles, Rows: r.TotalRows, Bytes: r.TotalBytes, SkippedRows: r.TotalSkippedRows}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,20 +38,20 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 			ErrState, r.ID, st.Job, st.Shard, st.Location, s.job, s.shard, s.location())
 	}
 	s.restored = st.RowsAccepted
-	s.totals = st.Published
+	s.totals, s.skipped = st.Published, st.Skipped
 	s.accepted = st.RowsAccepted
 	if record != nil {
-		s.totals = Totals{Files: record.TotalFiles, Rows: record.TotalRows, Bytes: record.TotalBytes}
+		s.totals, s.skipped = record.totals(), withoutEntries(s.skipped, record.Skipped)
 		s.recorded = r.ID
 		files = unsettled(files, *record)
 	}
-	return s.resume(ctx, files, r.Blobs)
+	return s.resume(ctx, r.ID, files, r.Blobs)
 }
 
 // unsettled drops the files that a commit record lists: they are published, and nobody looks for them again.
 func unsettled(files []restoredFile, r Record) []restoredFile {
-	listed := make(map[string]bool, len(r.Files))
-	for _, f := range r.Files {
+	listed := make(map[string]bool, len(r.Files)+len(r.Skipped))
+	for _, f := range slices.Concat(r.Files, r.Skipped) {
 		listed[f.Key] = true
 	}
 	var rest []restoredFile
@@ -64,7 +65,7 @@ func unsettled(files []restoredFile, r Record) []restoredFile {
 
 // resume takes the files over. Bytes that the checkpoint holds come back into the memory budget on credit: a restore must not
 // depend on a budget that was larger before.
-func (s *Sink[T]) resume(ctx context.Context, files []restoredFile, blobs checkpoint.Blobs) error {
+func (s *Sink[T]) resume(ctx context.Context, id checkpoint.ID, files []restoredFile, blobs checkpoint.Blobs) error {
 	s.budget.Credit(true)
 	defer s.budget.Credit(false)
 	parts := make([]*part, len(files))
@@ -75,6 +76,9 @@ func (s *Sink[T]) resume(ctx context.Context, files []restoredFile, blobs checkp
 			o := s.uploadOptions()
 			o.PartSize = f.handle.PartSize // fixed for the life of an upload
 			u, err := multipart.Resume(ctx, s.api, f.handle, blobs, o)
+			if expiredAtRestore(err) {
+				return s.expiredFile(id, f, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -102,6 +106,27 @@ func (s *Sink[T]) resume(ctx context.Context, files []restoredFile, blobs checkp
 		}
 	}
 	return err
+}
+
+// expiredFile gives an open file up whose upload is gone, or returns the error that says so.
+func (s *Sink[T]) expiredFile(id checkpoint.ID, f restoredFile, err error) error {
+	h := f.handle
+	if s.expired != ExpiredSkip {
+		return &ExpiredError{Key: h.Target.Key, UploadID: h.UploadID, CreatedAt: h.CreatedAt, Rows: f.rows, Bytes: h.Offset, Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skipped = append(s.skipped, FileEntry{
+		Key: h.Target.Key, Bytes: h.Offset, Rows: f.rows, CRC64NVME: h.CRC.String(), Checkpoint: int64(id),
+	})
+	return nil
+}
+
+// withoutEntries returns the entries that are not among the listed ones.
+func withoutEntries(entries, listed []FileEntry) []FileEntry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e FileEntry) bool {
+		return slices.ContainsFunc(listed, func(l FileEntry) bool { return l.Key == e.Key })
+	})
 }
 
 // recordOf returns the commit record of checkpoint id, nil when there is none, and ErrNewerRecord when a later one

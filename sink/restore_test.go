@@ -1,6 +1,7 @@
 package sink_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -183,7 +184,70 @@ func TestRestore_AnUploadThatExpiredIsAClearError(t *testing.T) {
 			require.True(t, w.store.DropUpload(u.ID))
 		}
 		_, err := w.tryStart(o)
+		expired, ok := errors.AsType[*sink.ExpiredError](err)
+		require.True(t, ok, "%v", err)
 		require.ErrorIs(t, err, multipart.ErrNoSuchUpload)
 		require.ErrorContains(t, err, "lifecycle rule")
+		require.ErrorContains(t, err, "sink.expired-upload")
+		require.Equal(t, []int64{250, 250 << 10}, []int64{expired.Rows, expired.Bytes})
+		require.Contains(t, expired.Key, "out/part_main")
+		require.False(t, expired.CreatedAt.IsZero())
 	})
+}
+
+// One of two open files is lost; the other one, and everything after, is published. The record says what was given up.
+func TestRestore_AnExpiredUploadCanBeSkippedAndIsRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		o := options()
+		o.Rolling.FileSize, o.Expired = 1<<20, sink.ExpiredSkip
+		r := w.start(o)
+		r.rows(0, 500, 1023)
+		synctest.Wait()
+		r.checkpoint()
+		r.crash()
+		lost := w.store.Uploads("data")[0]
+		require.True(t, w.store.DropUpload(lost.ID))
+		r = w.start(o)
+		r.checkpoint() // the skip is durable before it is recorded, and is recorded once
+		r.crash()
+		r = w.start(o)
+		r.rows(500, 600, 1023)
+		r.finish()
+		require.Len(t, w.published(), 350)
+		var skipped []sink.FileEntry
+		for _, rec := range w.records() {
+			skipped = append(skipped, rec.Skipped...)
+		}
+		require.Len(t, skipped, 1)
+		require.Equal(t, []any{lost.Key, int64(250), int64(250 << 10)}, []any{skipped[0].Key, skipped[0].Rows, skipped[0].Bytes})
+		last := w.records()[len(w.records())-1]
+		require.Equal(t, []int64{600, 350, 250}, []int64{last.RowsAccepted, last.TotalRows, last.TotalSkippedRows})
+	})
+}
+
+// The upload of a finished file expires between its checkpoint and its commit.
+func TestCommit_AnUploadThatExpiredBeforeItsCommit(t *testing.T) {
+	for _, policy := range []sink.ExpiredPolicy{sink.ExpiredFail, sink.ExpiredSkip} {
+		t.Run(policy.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				o := options()
+				o.Writers, o.Expired = 1, policy
+				r := w.start(o)
+				r.rows(0, 257, 1023)
+				synctest.Wait()
+				require.True(t, w.store.DropUpload(w.store.Uploads("data")[0].ID))
+				_, err := r.coord.Trigger(t.Context())
+				if policy == sink.ExpiredFail {
+					_, ok := errors.AsType[*sink.ExpiredError](err)
+					require.True(t, ok, "%v", err)
+					require.Equal(t, 1, r.sink.Stats().PendingFiles, "it stays pending")
+					r.crash()
+					return
+				}
+				require.NoError(t, err)
+				r.finish()
+				require.Equal(t, []int{256}, w.published())
+			})
+		})
+	}
 }

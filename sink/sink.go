@@ -31,6 +31,7 @@ type Sink[T any] struct {
 	upload   multipart.Options
 	parallel int
 	deadline time.Duration
+	expired  ExpiredPolicy
 
 	budget  *multipart.Budget
 	writers []*Writer[T]
@@ -45,9 +46,11 @@ type Sink[T any] struct {
 
 	// mu guards what Capture (under the barrier) and Commit (behind it) share. It is never held across I/O.
 	mu      sync.Mutex
-	pending []*part // sealed and captured, in the order they were staged; leaves only with a durable commit record
+	pending []*part     // sealed and captured, in the order they were staged; leaves only with a durable commit record
+	skipped []FileEntry // given up, and in no commit record yet
 	totals  Totals
 	stored  map[checkpoint.ID]*snapshot[T] // stored, and durable once Commit is called for them
+	oldest  time.Time                      // creation of the oldest upload at the last capture
 	// accepted counts the rows taken before the barrier of the newest durable checkpoint.
 	accepted int64
 
@@ -57,9 +60,10 @@ type Sink[T any] struct {
 	unconfirmed *unconfirmedRecord // its PUT ended in an error
 }
 
-// Totals counts what a sink's shard has published since its first run.
+// Totals counts what a sink's shard has published since its first run, and what it has given up.
 type Totals struct {
 	Files, Rows, Bytes int64
+	SkippedRows        int64 `json:",omitempty"` // of files whose uploads had expired
 }
 
 // Stats is a snapshot of a sink's counters.
@@ -67,6 +71,9 @@ type Stats struct {
 	Committed    Totals
 	DurableRows  int64 // rows that the newest durable checkpoint holds or its predecessors have published
 	PendingFiles int   // finished, not yet published
+	// OldestUpload is when the oldest multipart upload was created that is not published yet; zero when there is none. A store's
+	// lifecycle rule removes uploads that are too old, and their bytes with them.
+	OldestUpload time.Time
 	Budget       multipart.BudgetStats
 }
 
@@ -84,7 +91,7 @@ func New[T any](fs *s3fs.FS, format Format[T], o Options) (*Sink[T], error) {
 	s := &Sink[T]{
 		fs: fs, api: fs.API(), format: format,
 		path: o.Path, job: o.Job, shard: o.Shard.Dir(), rolling: o.Rolling,
-		parallel: o.CommitParallelism, deadline: o.CommitDeadline, stored: map[checkpoint.ID]*snapshot[T]{},
+		parallel: o.CommitParallelism, deadline: o.CommitDeadline, expired: o.Expired, stored: map[checkpoint.ID]*snapshot[T]{},
 		budget: multipart.NewBudget(o.MemoryBudget),
 	}
 	s.upload = multipart.Options{
@@ -131,7 +138,9 @@ func (s *Sink[T]) Seal() error {
 func (s *Sink[T]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Committed: s.totals, DurableRows: s.accepted, PendingFiles: len(s.pending), Budget: s.budget.Stats()}
+	return Stats{
+		Committed: s.totals, DurableRows: s.accepted, PendingFiles: len(s.pending), OldestUpload: s.oldest, Budget: s.budget.Stats(),
+	}
 }
 
 // Close forgets all files locally and waits for the parts in flight to end. It publishes nothing and aborts nothing: what a

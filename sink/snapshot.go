@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,7 +18,8 @@ type snapshot[T any] struct {
 	sink     *Sink[T]
 	id       checkpoint.ID
 	accepted int64
-	totals   Totals // published by earlier checkpoints
+	totals   Totals // of earlier checkpoints
+	skipped  []FileEntry
 	files    []capturedFile
 }
 
@@ -49,7 +52,7 @@ func (s *Sink[T]) Capture(id checkpoint.ID) (checkpoint.Snapshot, error) {
 		}
 		w.sealed = nil
 	}
-	snap := &snapshot[T]{sink: s, id: id, accepted: s.rowsAccepted(), totals: s.totals}
+	snap := &snapshot[T]{sink: s, id: id, accepted: s.rowsAccepted(), totals: s.totals, skipped: slices.Clone(s.skipped)}
 	for _, p := range s.pending {
 		snap.files = append(snap.files, captureFile(p))
 	}
@@ -58,7 +61,17 @@ func (s *Sink[T]) Capture(id checkpoint.ID) (checkpoint.Snapshot, error) {
 			snap.files = append(snap.files, captureFile(w.open))
 		}
 	}
+	s.oldest = oldestUpload(snap.files)
 	return snap, nil
+}
+
+func oldestUpload(files []capturedFile) (oldest time.Time) {
+	for _, f := range files {
+		if at := f.part.upload.CreatedAt(); !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+	}
+	return oldest
 }
 
 func captureFile(p *part) capturedFile {
@@ -106,7 +119,7 @@ const storeParallelism = 64
 func (s *snapshot[T]) encode() (text []byte, refs []string, err error) {
 	st := state{
 		Version: stateVersion, Location: s.sink.location(), Job: s.sink.job, Shard: s.sink.shard,
-		RowsAccepted: s.accepted, Published: s.totals, Files: make([]fileState, 0, len(s.files)),
+		RowsAccepted: s.accepted, Published: s.totals, Skipped: s.skipped, Files: make([]fileState, 0, len(s.files)),
 	}
 	for _, f := range s.files {
 		handle, err := f.handle.MarshalBinary()

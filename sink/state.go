@@ -16,7 +16,8 @@ type state struct {
 	Job          string      `json:"job"`
 	Shard        string      `json:"shard"`
 	RowsAccepted int64       `json:"rows_accepted"`
-	Published    Totals      `json:"published"` // by all commit records before this checkpoint's
+	Published    Totals      `json:"published"`         // by all commit records before this checkpoint's
+	Skipped      []FileEntry `json:"skipped,omitempty"` // given up, and in no commit record before this checkpoint's
 	Files        []fileState `json:"files"`
 }
 
@@ -55,9 +56,13 @@ func decodeState(text []byte) (state, []restoredFile, error) {
 		files[i].rows, files[i].staged = f.Rows, f.Staged
 		rows += f.Rows
 	}
-	if s.Published.Rows+rows != s.RowsAccepted {
-		return state{}, nil, fmt.Errorf("%w: %d rows published and %d staged are not the %d accepted",
-			ErrState, s.Published.Rows, rows, s.RowsAccepted)
+	skipped := s.Published.SkippedRows
+	for _, f := range s.Skipped {
+		skipped += f.Rows
+	}
+	if s.Published.Rows+skipped+rows != s.RowsAccepted {
+		return state{}, nil, fmt.Errorf("%w: %d rows published, %d skipped and %d staged are not the %d accepted",
+			ErrState, s.Published.Rows, skipped, rows, s.RowsAccepted)
 	}
 	return s, files, nil
 }

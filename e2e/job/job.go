@@ -26,6 +26,7 @@ type Job struct {
 	log     *slog.Logger
 
 	stopTimeout time.Duration
+	warnAge     time.Duration // of an upload that is not published
 }
 
 // ErrStopped is returned by Run when it was told to stop before the source ended: the final checkpoint is durable, and the
@@ -63,7 +64,7 @@ type Traffic struct {
 
 // New checks the configuration and the store. All problems of the configuration are reported together.
 func New(ctx context.Context, cfg *config.Config, log *slog.Logger, opts ...s3fs.Option) (*Job, error) {
-	j := &Job{log: log, stopTimeout: config.Get(cfg, KeyStopTimeout)}
+	j := &Job{log: log, stopTimeout: config.Get(cfg, KeyStopTimeout), warnAge: config.Get(cfg, sink.KeyUploadWarnAge)}
 	var errs [5]error
 	j.source, errs[0] = datagen.FromConfig(cfg)
 	j.sink, errs[1] = sink.FromConfig(cfg)

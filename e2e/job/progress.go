@@ -42,6 +42,9 @@ func (a *attempt) observed() checkpoint.Options {
 		Begun: func(i checkpoint.Info) { log.Info("checkpoint begun", "id", int64(i.ID)) },
 		Durable: func(i checkpoint.Info) {
 			log.Info("checkpoint durable", "id", int64(i.ID), "barrier", i.Barrier, "store", i.Store, "save", i.Save, "blob_bytes", i.BlobBytes)
+			if oldest := a.sink.Stats().OldestUpload; !oldest.IsZero() && time.Since(oldest) > a.job.warnAge {
+				log.Warn("an upload is old: if the store's lifecycle rule removes it, its rows are lost", "created", oldest, "age", time.Since(oldest))
+			}
 		},
 		Committed: func(i checkpoint.Info) {
 			log.Info("checkpoint committed", "id", int64(i.ID), "commit", i.Commit, "total", i.Total, "published_rows", a.sink.Stats().Committed.Rows)
