@@ -66,7 +66,12 @@ type Options struct {
 	CommitParallelism int           // files published at once; 0: 8
 	CommitDeadline    time.Duration // see KeyCommitDeadline; 0: one try
 	Expired           ExpiredPolicy // 0: ExpiredFail
-	PersistWait       time.Duration // how long a checkpoint waits for parts in flight before it stores their bytes; 0: not at all
+
+	// Rollback lets Restore go back behind commit records: it first deletes the files that they list, and then the records. For
+	// one run, after checkpoints were lost or an older one was put back on purpose.
+	Rollback bool
+
+	PersistWait time.Duration // how long a checkpoint waits for parts in flight before it stores their bytes; 0: not at all
 }
 
 // FromConfig reads the sink's options, part size and upload concurrency included, and validates them.

@@ -16,7 +16,7 @@ import (
 // once, before the first row. Open files go on where they were; with fewer writers than open files, the remaining
 // files are finished as they are. Commit of the restored checkpoint must follow.
 //
-// It refuses to go back behind a commit record (ErrNewerRecord) and to take over the state of another path (ErrState).
+// It refuses to go back behind a commit record (ErrNewerRecord), unless Options.Rollback takes that back first, and to take over the state of another path (ErrState).
 func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -129,20 +129,20 @@ func withoutEntries(entries, listed []FileEntry) []FileEntry {
 	})
 }
 
-// recordOf returns the commit record of checkpoint id, nil when there is none, and ErrNewerRecord when a later one
-// exists.
+// recordOf returns the commit record of checkpoint id, nil when there is none, and ErrNewerRecord when a later one exists, unless
+// later ones are to be rolled back.
 func (s *Sink[T]) recordOf(ctx context.Context, id checkpoint.ID) (*Record, error) {
 	prefix := RecordPrefix(s.path.Key, s.job) + s.shard + "/"
 	var found *Record
+	var newer []RecordEntry
 	for e, err := range listRecords(ctx, s.fs, s.path, prefix) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("list the commit records of job %s: %w", s.job, err)
-		case e.Checkpoint > int64(id) && id == 0:
-			return nil, fmt.Errorf("%w: %s, but there is no checkpoint to go on from; use another %s or bring the checkpoints back",
-				ErrNewerRecord, e.Path, KeyJobName.Name())
+		case e.Checkpoint > int64(id) && s.rollback:
+			newer = append(newer, e)
 		case e.Checkpoint > int64(id):
-			return nil, fmt.Errorf("%w: %s, and the restored checkpoint is %d: its rows would be published twice", ErrNewerRecord, e.Path, id)
+			return nil, newerRecord(e, int64(id))
 		case e.Checkpoint == int64(id):
 			r, err := e.Read(ctx)
 			if err != nil {
@@ -151,5 +151,5 @@ func (s *Sink[T]) recordOf(ctx context.Context, id checkpoint.ID) (*Record, erro
 			found = &r
 		}
 	}
-	return found, nil
+	return found, s.unpublish(ctx, newer)
 }

@@ -2,6 +2,7 @@ package sink_test
 
 import (
 	"errors"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,44 @@ func TestRestore_GoingBackBehindARecordIsRefused(t *testing.T) {
 		w.dir = t.TempDir() // the checkpoints are gone
 		_, err := w.tryStart(options())
 		require.ErrorIs(t, err, sink.ErrNewerRecord)
+	})
+}
+
+// An older copy of the checkpoints is put back on purpose: what was published behind it is taken back, and comes again.
+func TestRestore_ARollbackTakesBackWhatWasPublishedBehindTheCheckpoint(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		o := options()
+		o.Rolling.OnCheckpoint = true
+		r := w.start(o)
+		r.rows(0, 100, 1023)
+		r.checkpoint()
+		r.crash()
+		savepoint := t.TempDir()
+		require.NoError(t, os.CopyFS(savepoint, os.DirFS(w.dir)))
+		r = w.start(o)
+		for i := range 3 {
+			r.rows(100+i*100, 200+i*100, 1023)
+			r.checkpoint()
+		}
+		r.crash()
+		require.Len(t, w.published(), 400)
+
+		w.dir = savepoint
+		_, err := w.tryStart(o)
+		require.ErrorIs(t, err, sink.ErrNewerRecord)
+		require.ErrorContains(t, err, "--rollback")
+		require.Len(t, w.published(), 400, "nothing was taken back")
+		o.Rollback = true
+		// The first try breaks off in the middle.
+		remove := w.store.Control(s3test.Match{Op: s3test.DeleteObject, Nth: 4}, s3test.Always(s3test.Status(403, "AccessDenied")))
+		_, err = w.tryStart(o)
+		require.Error(t, err)
+		remove()
+		r = w.start(o)
+		require.Len(t, w.published(), 100)
+		r.rows(100, 250, 1023)
+		r.finish()
+		w.requireRows(250)
 	})
 }
 

@@ -32,6 +32,7 @@ type Sink[T any] struct {
 	parallel int
 	deadline time.Duration
 	expired  ExpiredPolicy
+	rollback bool
 
 	budget  *multipart.Budget
 	writers []*Writer[T]
@@ -91,7 +92,7 @@ func New[T any](fs *s3fs.FS, format Format[T], o Options) (*Sink[T], error) {
 	s := &Sink[T]{
 		fs: fs, api: fs.API(), format: format,
 		path: o.Path, job: o.Job, shard: o.Shard.Dir(), rolling: o.Rolling,
-		parallel: o.CommitParallelism, deadline: o.CommitDeadline, expired: o.Expired, stored: map[checkpoint.ID]*snapshot[T]{},
+		parallel: o.CommitParallelism, deadline: o.CommitDeadline, expired: o.Expired, rollback: o.Rollback, stored: map[checkpoint.ID]*snapshot[T]{},
 		budget: multipart.NewBudget(o.MemoryBudget),
 	}
 	s.upload = multipart.Options{

@@ -87,6 +87,9 @@ func New(ctx context.Context, cfg *config.Config, log *slog.Logger, opts ...s3fs
 	return j, nil
 }
 
+// AllowRollback lets the next Run go back behind commit records: what they list is deleted first. Call it before Run.
+func (j *Job) AllowRollback() { j.sink.Rollback = true }
+
 // Close ends the S3 client.
 func (j *Job) Close(ctx context.Context) error { return j.fs.Close(ctx) }
 
