@@ -48,6 +48,11 @@ func OpenDir(dir, job, shard string) (*DirStore, error) {
 	return openDir(osFiles{}, dir, job, shard)
 }
 
+// OpenDirFS is OpenDir on a file system other than the system's own, for tests.
+func OpenDirFS(f FileSystem, dir, job, shard string) (*DirStore, error) {
+	return openDir(f, dir, job, shard)
+}
+
 func openDir(f files, dir, job, shard string) (*DirStore, error) {
 	err := errors.Join(validName("job", job), validName("shard", shard))
 	if dir == "" {
@@ -118,8 +123,8 @@ func (d *DirStore) takeLock(holder string) error {
 		return nil
 	}
 	lock, err := d.fs.Lock(filepath.Join(d.path, lockName), holder)
-	if held, ok := errors.AsType[*heldError](err); ok {
-		return &TakenError{Dir: d.path, Holder: held.Error()}
+	if by, ok := errors.AsType[holding](err); ok {
+		return &TakenError{Dir: d.path, Holder: "held by " + by.Holder()}
 	}
 	if err != nil {
 		return fmt.Errorf("lock checkpoint directory: %w", err)

@@ -8,15 +8,16 @@ import (
 	"syscall"
 )
 
-// files is all that DirStore does to a file system. It is an interface so that tests can lose what was not synced, fail
-// any call and crash after any of them. Errors satisfy errors.Is with fs.ErrExist and fs.ErrNotExist.
-type files interface {
+// FileSystem is all that a DirStore does to a file system. It is an interface so that tests can lose what was not synced,
+// fail any call and crash after any of them; package crashfs does. Errors satisfy errors.Is with fs.ErrExist and
+// fs.ErrNotExist. Implementations are safe for concurrent use.
+type FileSystem interface {
 	Mkdir(path string) error
 	// ReadDir returns the names in a directory, in no order.
 	ReadDir(path string) ([]string, error)
 	// Create makes a new file for reading and writing; it must not exist.
-	Create(path string) (file, error)
-	Open(path string) (file, error)
+	Create(path string) (File, error)
+	Open(path string) (File, error)
 	// Link gives a file a second name, which must not exist.
 	Link(from, to string) error
 	// Rename may replace to.
@@ -24,12 +25,13 @@ type files interface {
 	Remove(path string) error
 	// SyncDir makes the names in a directory durable, additions and removals.
 	SyncDir(path string) error
-	// Lock takes the lock file for this process without waiting. When somebody has it, the error is a *heldError. The system
-	// gives the lock back when the process dies. holder is what others are told.
+	// Lock takes the lock file for this process without waiting. When somebody has it, the error has a method Holder, which
+	// returns what the holder has said about itself. The system gives the lock back when the process dies.
 	Lock(path, holder string) (io.Closer, error)
 }
 
-type file interface {
+// File is an open file of a FileSystem. It is an alias, so that file systems need not import this package.
+type File = interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
@@ -37,10 +39,24 @@ type file interface {
 	Sync() error
 }
 
+type (
+	files = FileSystem
+	file  = File
+)
+
+// holding is the error of Lock when somebody has the lock.
+type holding interface {
+	error
+	Holder() string
+}
+
 // heldError says who has a lock.
 type heldError struct{ holder string }
 
-func (e *heldError) Error() string { return "held by " + e.holder }
+var _ holding = (*heldError)(nil)
+
+func (e *heldError) Error() string  { return "held by " + e.holder }
+func (e *heldError) Holder() string { return e.holder }
 
 // Checkpoints hold rows of the job, so others get no access beyond the group.
 const (

@@ -68,6 +68,10 @@ func parseBlobName(name string) (ID, int64, bool) {
 	return ID(id), epoch, ok1 && ok2 && ok3 && name == blobName(ID(id), epoch, n)
 }
 
+// ValidateJob reports why a name cannot be that of a job: job names are made of letters, digits, dot, underscore and hyphen, do not begin
+// with a dot, and have at most 128 characters. Stores need it because a manifest with another name cannot be encoded.
+func ValidateJob(name string) error { return validName("job", name) }
+
 // validName accepts what is one harmless path segment on every system.
 func validName(what, name string) error {
 	switch {
