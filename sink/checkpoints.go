@@ -3,10 +3,12 @@ package sink
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/s3fs"
 )
 
 const maxDuration = 365 * 24 * time.Hour
@@ -19,8 +21,8 @@ const commitBacklog = 2
 // checkpoint knows the standard library only.
 var (
 	KeyCheckpointDir = config.String("checkpoint.dir", "",
-		"Directory of the checkpoints. It must survive the process, and the machine if rows are to. Required.",
-		config.NoDefault[string](), config.WithAliases[string]("execution.checkpointing.dir", "state.checkpoints.dir"))
+		"Directory of the checkpoints, or `s3://bucket/prefix` in the same store as the part files, not below `sink.path`. A directory must survive the process, and the machine if rows are to. Required.",
+		config.NoDefault[string](), config.WithCheck(checkCheckpointDir), config.WithAliases[string]("execution.checkpointing.dir", "state.checkpoints.dir"))
 	KeyCheckpointInterval = config.Duration("checkpoint.interval", 10*time.Second,
 		"Time from the start of one checkpoint to the start of the next.",
 		config.WithAliases[time.Duration]("execution.checkpointing.interval"), config.Range(time.Millisecond, maxDuration))
@@ -60,6 +62,15 @@ var (
 	KeyRestartAttempts = config.Int("restart-strategy.exponential-delay.attempts-before-reset-backoff", 0,
 		"Restarts before the job fails for good, counted anew after a quiet time; 0 is any number.", config.Range[int64](0, 1<<30))
 )
+
+// checkCheckpointDir takes what has a scheme for a path in a bucket.
+func checkCheckpointDir(text string) error {
+	if !strings.Contains(text, "://") {
+		return nil
+	}
+	_, err := s3fs.ParsePath(text)
+	return err
+}
 
 // CheckpointKeys lists the options of checkpoints and restarts, for a config.Registry.
 func CheckpointKeys() []config.Info {

@@ -33,13 +33,26 @@ func (s *Sink[T]) Commit(ctx context.Context, id checkpoint.ID) error {
 	if err := s.settleUnconfirmed(ctx); err != nil {
 		return err
 	}
+	if err := s.putFences(ctx); err != nil {
+		return err
+	}
 	due := s.due(id)
 	failed := s.publish(ctx, due)
-	if s.recorded == id {
-		// This checkpoint's record is written (before a restart); what was proven since waits for the next one's.
-		return failed
+	var err error
+	if s.recorded != id {
+		err = s.record(ctx, id, due)
+	} // else it is written (before a restart); what was proven since waits for the next one's.
+	s.closeCommits(id)
+	return errors.Join(failed, err)
+}
+
+// closeCommits notes that the commits up to id have ended: no record of theirs is on its way any more.
+func (s *Sink[T]) closeCommits(id checkpoint.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unconfirmed == nil {
+		s.uncommitted = slices.DeleteFunc(s.uncommitted, func(open checkpoint.ID) bool { return open <= id })
 	}
-	return errors.Join(failed, s.record(ctx, id, due))
 }
 
 // due returns the pending files that checkpoint id covers.
@@ -61,11 +74,7 @@ func (s *Sink[T]) keepSaved(id checkpoint.ID) {
 	defer s.mu.Unlock()
 	if snap := s.stored[id]; snap != nil {
 		s.accepted = snap.accepted
-		for i, f := range snap.files {
-			if f.handle.Sealed && f.part.saved == nil {
-				f.part.saved = &snap.files[i].handle
-			}
-		}
+		snap.keep()
 	}
 	for old := range s.stored {
 		if old <= id {
@@ -147,7 +156,7 @@ func (s *Sink[T]) publishOnce(ctx context.Context, due []*part, errs []error, fa
 	return retry.Load()
 }
 
-// unconfirmedRecord is a record whose PUT ended in an error: it may be in the store.
+// unconfirmedRecord is a record that is being put, or whose PUT ended in an error: it may be in the store, or get there later.
 type unconfirmedRecord struct {
 	key    string
 	text   []byte
@@ -157,23 +166,19 @@ type unconfirmedRecord struct {
 
 // record writes the commit record of checkpoint id for the proven files among due and settles them.
 func (s *Sink[T]) record(ctx context.Context, id checkpoint.ID, due []*part) error {
-	u := &unconfirmedRecord{key: RecordKey(s.path.Key, s.job, s.shard, int64(id))}
+	r := s.newRecord(id)
 	s.mu.Lock()
-	r := Record{
-		Job: s.job, Shard: s.shard, Checkpoint: int64(id), Epoch: s.epoch, CreatedAt: time.Now().UTC(),
-		Skipped:    slices.Clone(s.skipped),
-		TotalFiles: s.totals.Files, TotalRows: s.totals.Rows, TotalBytes: s.totals.Bytes, TotalSkippedRows: s.totals.SkippedRows,
-		RowsAccepted: s.accepted,
-	}
+	r.Skipped = slices.Clone(s.skipped)
 	s.mu.Unlock()
 	for _, f := range r.Skipped {
 		r.TotalSkippedRows += f.Rows
 	}
+	var files []*part
 	for _, p := range due {
 		if p.proven == nil {
 			continue
 		}
-		u.files = append(u.files, p)
+		files = append(files, p)
 		r.Files = append(r.Files, FileEntry{
 			Key: p.key, Bytes: p.upload.Offset(), Rows: p.rows,
 			CRC64NVME: p.upload.Digest().String(), ETag: p.proven.ETag, Checkpoint: p.staged,
@@ -182,58 +187,99 @@ func (s *Sink[T]) record(ctx context.Context, id checkpoint.ID, due []*part) err
 		r.TotalRows += p.rows
 		r.TotalBytes += p.upload.Offset()
 	}
-	if len(u.files) == 0 && len(r.Skipped) == 0 {
+	if len(files) == 0 && len(r.Skipped) == 0 && s.fence != id {
 		return nil
 	}
+	return s.putRecord(ctx, r, files)
+}
+
+// newRecord returns a record of checkpoint id that lists nothing.
+func (s *Sink[T]) newRecord(id checkpoint.ID) Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Record{
+		Job: s.job, Shard: s.shard, Checkpoint: int64(id), Epoch: s.epoch, CreatedAt: time.Now().UTC(),
+		TotalFiles: s.totals.Files, TotalRows: s.totals.Rows, TotalBytes: s.totals.Bytes, TotalSkippedRows: s.totals.SkippedRows,
+		RowsAccepted: s.accepted,
+	}
+}
+
+// putRecord encodes and writes a record that lists the given files.
+func (s *Sink[T]) putRecord(ctx context.Context, r Record, files []*part) error {
 	text, err := r.Encode()
 	if err != nil {
 		return err
 	}
-	u.text, u.record = text, r
-	return s.put(ctx, u)
+	key := RecordKey(s.path.Key, s.job, s.shard, r.Checkpoint)
+	return s.put(ctx, &unconfirmedRecord{key: key, text: text, record: r, files: files})
 }
 
 // putTries is how often a record is put. An answer that was lost is no retry of the client's: each is followed by a look.
 const putTries = 3
 
-// put writes a record. After an error it looks: the record may be there all the same.
+// putFences writes empty records for the checkpoints before the restored one whose commits had not ended. A record of theirs that a dead
+// or replaced run has sent may still be on its way; the one that comes first stands, and a file must not be listed by both.
+func (s *Sink[T]) putFences(ctx context.Context) error {
+	for len(s.fences) > 0 {
+		if id := s.fences[0]; id > s.recorded {
+			if err := s.putRecord(ctx, s.newRecord(id), nil); err != nil {
+				return err
+			}
+		}
+		s.fences = s.fences[1:]
+	}
+	return nil
+}
+
+// put writes a record. After an error it looks: the record may be there all the same. Until a record of this checkpoint is known
+// to be there no other one is written, and the text stays as it is: it may reach the store late, and a record that lists its files a
+// second time must not exist.
 func (s *Sink[T]) put(ctx context.Context, u *unconfirmedRecord) error {
+	s.mu.Lock()
+	s.unconfirmed = u
+	s.mu.Unlock()
 	var err error
 	for range putTries {
-		s.unconfirmed = u
 		if err = s.fs.PutIfAbsent(ctx, s.recordPath(u.key), u.text); err == nil {
 			s.settle(u)
 			return nil
 		}
-		if look := s.settleUnconfirmed(ctx); look != nil {
+		there, look := s.lookFor(ctx, u)
+		if look != nil {
 			return errors.Join(look, err)
 		}
-		if s.recorded == checkpoint.ID(u.record.Checkpoint) {
+		if there {
 			return nil
 		}
 	}
 	return fmt.Errorf("write the commit record of checkpoint %d: %w", u.record.Checkpoint, err)
 }
 
-// settleUnconfirmed looks at the record whose PUT ended in an error: its files must not be listed a second time when it is
-// there, and have to be listed again when it is not.
+// settleUnconfirmed finishes the record whose PUT ended in an error.
 func (s *Sink[T]) settleUnconfirmed(ctx context.Context) error {
 	u := s.unconfirmed
 	if u == nil {
 		return nil
 	}
+	if there, err := s.lookFor(ctx, u); there || err != nil {
+		return err
+	}
+	return s.put(ctx, u)
+}
+
+// lookFor looks for the record of u's checkpoint and settles the files of the one that is there.
+func (s *Sink[T]) lookFor(ctx context.Context, u *unconfirmedRecord) (there bool, err error) {
 	text, err := readRecord(ctx, s.fs, s.recordPath(u.key))
 	switch {
 	case errors.Is(err, s3fs.ErrNotFound):
-		s.unconfirmed = nil
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("look for the commit record of checkpoint %d: %w", u.record.Checkpoint, err)
+		return false, fmt.Errorf("look for the commit record of checkpoint %d: %w", u.record.Checkpoint, err)
 	case bytes.Equal(text, u.text):
 		s.settle(u)
-		return nil
+		return true, nil
 	}
-	return s.settlePredecessor(u, text)
+	return true, s.settlePredecessor(u, text)
 }
 
 // settlePredecessor handles a record of the same checkpoint that is not ours. The run that was replaced by this one may have written
@@ -247,18 +293,22 @@ func (s *Sink[T]) settlePredecessor(u *unconfirmedRecord, text []byte) error {
 	if r.Epoch >= s.epoch {
 		return fmt.Errorf("%w: %s is of epoch %d, this run is epoch %d", ErrRecordConflict, s.recordPath(u.key), r.Epoch, s.epoch)
 	}
-	listed := make(map[string]bool, len(r.Files))
-	for _, f := range r.Files {
-		listed[f.Key] = true
-	}
-	theirs := &unconfirmedRecord{key: u.key, text: text, record: r}
-	for _, p := range u.files {
+	// It may list files that this run could not prove.
+	s.settle(&unconfirmedRecord{key: u.key, text: text, record: r, files: s.pendingOf(r)})
+	return nil
+}
+
+// pendingOf returns the pending files that a record lists.
+func (s *Sink[T]) pendingOf(r Record) (files []*part) {
+	listed := r.keys()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pending {
 		if listed[p.key] {
-			theirs.files = append(theirs.files, p)
+			files = append(files, p)
 		}
 	}
-	s.settle(theirs)
-	return nil
+	return files
 }
 
 // settle removes the files of a durable record from the pending list.
@@ -267,6 +317,13 @@ func (s *Sink[T]) settle(u *unconfirmedRecord) {
 	for _, p := range u.files {
 		settled[p] = true
 	}
+	defer func() {
+		for p := range settled {
+			if p.proven == nil { // a run that was replaced has published it
+				p.upload.Abandon()
+			}
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rest := s.pending[:0:0]

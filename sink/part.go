@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/multipart"
 )
 
@@ -15,7 +16,8 @@ type part struct {
 	staged int64
 	// saved is the handle that a durable checkpoint holds, with its blob references; nil before. A sealed file never
 	// changes, so later checkpoints take it over as it is and need not store its bytes again.
-	saved *multipart.Handle
+	saved   *multipart.Handle
+	savedBy checkpoint.ID // the newest such checkpoint of this run
 	// proven is set when the object has been proven and only the commit record is missing.
 	proven *multipart.Object
 	// spilled is set when a sealed file smaller than a part was sent early to free its bytes.

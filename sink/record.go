@@ -19,6 +19,7 @@ const (
 
 // Record lists what one checkpoint published. It is written after every file in it has been proven to be in the store,
 // and once it lists a file nobody looks for that file again: a consumer may have moved it. A file is in exactly one record.
+// A record without files keeps a run that was replaced from writing one for the same checkpoint.
 type Record struct {
 	Job        string    `json:"job"`
 	Shard      string    `json:"shard"` // "i-of-n"
@@ -107,6 +108,15 @@ func DecodeRecord(text []byte) (Record, error) {
 		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
 	return r, nil
+}
+
+// keys returns the keys of all files that the record settles.
+func (r Record) keys() map[string]bool {
+	keys := make(map[string]bool, len(r.Files)+len(r.Skipped))
+	for _, f := range slices.Concat(r.Files, r.Skipped) {
+		keys[f.Key] = true
+	}
+	return keys
 }
 
 func (r Record) validate() error {

@@ -22,12 +22,9 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 		return ErrClosed
 	}
 	s.epoch = r.Epoch
-	record, err := s.recordOf(ctx, r.ID)
-	if err != nil {
-		return err
-	}
 	if r.ID == 0 {
-		return nil
+		_, err := s.recordsOf(ctx, 0, nil)
+		return err
 	}
 	st, files, err := decodeState(r.State)
 	if err != nil {
@@ -40,20 +37,42 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 	s.restored = st.RowsAccepted
 	s.totals, s.skipped = st.Published, st.Skipped
 	s.accepted = st.RowsAccepted
-	if record != nil {
-		s.totals, s.skipped = record.totals(), withoutEntries(s.skipped, record.Skipped)
-		s.recorded = r.ID
-		files = unsettled(files, *record)
+	s.uncommitted = append(st.Uncommitted, r.ID)
+	records, err := s.recordsOf(ctx, r.ID, s.uncommitted)
+	if err != nil {
+		return err
 	}
+	for _, e := range records {
+		record, err := e.Read(ctx)
+		if err != nil {
+			return err
+		}
+		s.totals, s.skipped = record.totals(), withoutEntries(s.skipped, record.Skipped)
+		s.recorded = checkpoint.ID(e.Checkpoint)
+		files = unsettled(files, record)
+	}
+	s.raiseFences(r.ID, files)
 	return s.resume(ctx, r.ID, files, r.Blobs)
+}
+
+// raiseFences finds the checkpoints whose records a dead or replaced run may still write. It commits in order, so there is none
+// before the newest that is there.
+func (s *Sink[T]) raiseFences(id checkpoint.ID, files []restoredFile) {
+	pending := slices.ContainsFunc(files, func(f restoredFile) bool { return f.handle.Sealed })
+	if !pending && len(s.skipped) == 0 || s.recorded == id {
+		return
+	}
+	s.fence = id
+	for _, open := range s.uncommitted {
+		if open > s.recorded && open < id {
+			s.fences = append(s.fences, open)
+		}
+	}
 }
 
 // unsettled drops the files that a commit record lists: they are published, and nobody looks for them again.
 func unsettled(files []restoredFile, r Record) []restoredFile {
-	listed := make(map[string]bool, len(r.Files)+len(r.Skipped))
-	for _, f := range slices.Concat(r.Files, r.Skipped) {
-		listed[f.Key] = true
-	}
+	listed := r.keys()
 	var rest []restoredFile
 	for _, f := range files {
 		if !listed[f.handle.Target.Key] {
@@ -129,11 +148,10 @@ func withoutEntries(entries, listed []FileEntry) []FileEntry {
 	})
 }
 
-// recordOf returns the commit record of checkpoint id, nil when there is none, and ErrNewerRecord when a later one exists, unless
-// later ones are to be rolled back.
-func (s *Sink[T]) recordOf(ctx context.Context, id checkpoint.ID) (*Record, error) {
+// recordsOf lists the commit records of some checkpoints up to id, and returns ErrNewerRecord when a later one exists, unless later
+// ones are to be rolled back.
+func (s *Sink[T]) recordsOf(ctx context.Context, id checkpoint.ID, some []checkpoint.ID) (records []RecordEntry, err error) {
 	prefix := RecordPrefix(s.path.Key, s.job) + s.shard + "/"
-	var found *Record
 	var newer []RecordEntry
 	for e, err := range listRecords(ctx, s.fs, s.path, prefix) {
 		switch {
@@ -143,13 +161,9 @@ func (s *Sink[T]) recordOf(ctx context.Context, id checkpoint.ID) (*Record, erro
 			newer = append(newer, e)
 		case e.Checkpoint > int64(id):
 			return nil, newerRecord(e, int64(id))
-		case e.Checkpoint == int64(id):
-			r, err := e.Read(ctx)
-			if err != nil {
-				return nil, err
-			}
-			found = &r
+		case slices.Contains(some, checkpoint.ID(e.Checkpoint)):
+			records = append(records, e)
 		}
 	}
-	return found, s.unpublish(ctx, newer)
+	return records, s.unpublish(ctx, newer)
 }

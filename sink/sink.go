@@ -55,10 +55,17 @@ type Sink[T any] struct {
 	// accepted counts the rows taken before the barrier of the newest durable checkpoint.
 	accepted int64
 
+	// uncommitted are the checkpoints that were captured and whose commit has not ended, in order.
+	uncommitted []checkpoint.ID
+
 	// committing serialises Commit, which owns what follows.
 	committing  sync.Mutex
 	recorded    checkpoint.ID      // newest checkpoint with a commit record
 	unconfirmed *unconfirmedRecord // its PUT ended in an error
+	// fence is the restored checkpoint when it has files to publish and no record yet: it gets one in any case, be it empty, since the
+	// run that was replaced might write one later. fences are the ones before it that get an empty one first, in order.
+	fence  checkpoint.ID
+	fences []checkpoint.ID
 }
 
 // Totals counts what a sink's shard has published since its first run, and what it has given up.

@@ -21,6 +21,8 @@ type snapshot[T any] struct {
 	totals   Totals // of earlier checkpoints
 	skipped  []FileEntry
 	files    []capturedFile
+	// uncommitted are the earlier checkpoints whose commit has not ended.
+	uncommitted []checkpoint.ID
 }
 
 // capturedFile is one file at the barrier: either a capture that still has to be stored, or a handle that an earlier
@@ -52,7 +54,15 @@ func (s *Sink[T]) Capture(id checkpoint.ID) (checkpoint.Snapshot, error) {
 		}
 		w.sealed = nil
 	}
+	for before, stored := range s.stored {
+		if before < id { // and so durable, though its commit may wait behind others
+			stored.keep()
+		}
+	}
 	snap := &snapshot[T]{sink: s, id: id, accepted: s.rowsAccepted(), totals: s.totals, skipped: slices.Clone(s.skipped)}
+	s.uncommitted = slices.DeleteFunc(s.uncommitted, func(open checkpoint.ID) bool { return open >= id }) // abandoned, and now again
+	snap.uncommitted = slices.Clone(s.uncommitted)
+	s.uncommitted = append(s.uncommitted, id)
 	for _, p := range s.pending {
 		snap.files = append(snap.files, captureFile(p))
 	}
@@ -72,6 +82,15 @@ func oldestUpload(files []capturedFile) (oldest time.Time) {
 		}
 	}
 	return oldest
+}
+
+// keep notes the handles that a durable checkpoint holds. A later one's take their place: the blobs of the earlier may go.
+func (s *snapshot[T]) keep() {
+	for i, f := range s.files {
+		if f.handle.Sealed && f.part.savedBy < s.id {
+			f.part.saved, f.part.savedBy = &s.files[i].handle, s.id
+		}
+	}
 }
 
 func captureFile(p *part) capturedFile {
@@ -119,7 +138,7 @@ const storeParallelism = 64
 func (s *snapshot[T]) encode() (text []byte, refs []string, err error) {
 	st := state{
 		Version: stateVersion, Location: s.sink.location(), Job: s.sink.job, Shard: s.sink.shard,
-		RowsAccepted: s.accepted, Published: s.totals, Skipped: s.skipped, Files: make([]fileState, 0, len(s.files)),
+		RowsAccepted: s.accepted, Published: s.totals, Skipped: s.skipped, Uncommitted: s.uncommitted, Files: make([]fileState, 0, len(s.files)),
 	}
 	for _, f := range s.files {
 		handle, err := f.handle.MarshalBinary()

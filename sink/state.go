@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/multipart"
 )
 
@@ -18,7 +19,10 @@ type state struct {
 	RowsAccepted int64       `json:"rows_accepted"`
 	Published    Totals      `json:"published"`         // by all commit records before this checkpoint's
 	Skipped      []FileEntry `json:"skipped,omitempty"` // given up, and in no commit record before this checkpoint's
-	Files        []fileState `json:"files"`
+	// Uncommitted are the earlier checkpoints whose commit had not ended: their records may be in the store, or get there, and
+	// what these list is among Files.
+	Uncommitted []checkpoint.ID `json:"uncommitted,omitempty"`
+	Files       []fileState     `json:"files"`
 }
 
 // fileState is one file that no durable commit record lists: open, or sealed and pending.
