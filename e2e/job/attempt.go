@@ -70,9 +70,11 @@ func (j *Job) attempt(ctx context.Context, report *Report) (err error) {
 func (a *attempt) open(ctx context.Context) (err error) {
 	j := a.job
 	shard := j.sink.Shard
-	if a.store, err = checkpoint.OpenDir(j.dir, j.sink.Job, shard.Dir()); err != nil {
-		return err
+	store, err := newCheckpointStore(j.fs, j.dir, j.sink.Job, shard)
+	if err != nil {
+		return err // a.store stays nil, which a typed nil would not be
 	}
+	a.store = store
 	if a.source, err = datagen.NewSource(j.source, shard); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func New(ctx context.Context, cfg *config.Config, log *slog.Logger, opts ...s3fs
 	j.dir, j.points, errs[2] = sink.CheckpointsFromConfig(cfg)
 	j.restart, errs[3] = sink.RestartFromConfig(cfg)
 	_, errs[4] = s3fs.FromConfig(cfg)
-	if errs[2] == nil {
+	if _, inBucket, err := bucketOf(j.dir); errs[2] == nil && err == nil && !inBucket {
 		errs[2] = checkDir(j.dir)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
@@ -82,6 +82,13 @@ func New(ctx context.Context, cfg *config.Config, log *slog.Logger, opts ...s3fs
 	fs, err := openStore(ctx, cfg, j.sink.Path, log, opts)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkCheckpointBucket(ctx, fs, j.dir, j.sink.Path.Bucket); err != nil {
+		err = joined(err, fs.Close(context.WithoutCancel(ctx)))
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, &ConfigError{Err: err}
 	}
 	j.fs = fs
 	return j, nil
@@ -127,6 +134,9 @@ func traffic(fs *s3fs.FS) Traffic {
 // permanent says whether a restart would fail in the same way.
 func permanent(err error) bool {
 	if _, damaged := errors.AsType[*checkpoint.DamagedError](err); damaged {
+		return true
+	}
+	if _, other := errors.AsType[*datagen.MismatchError](err); other {
 		return true
 	}
 	for _, target := range []error{

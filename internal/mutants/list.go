@@ -1,0 +1,52 @@
+package main
+
+// mutants are the safeguards that a loss of rows depends on.
+var mutants = []mutant{
+	{
+		name: "commit: token check removed",
+		file: "multipart/proof.go", old: "case o.Token != e.token:", new: "case false:",
+		pkg: "./multipart", test: "TestCommit_AnotherObjectAtTheKeyIsForeignAndStays",
+	},
+	{
+		name: "commit: no look after Complete",
+		file: "multipart/commit.go",
+		old:  "	object, v, err := u.inspect(ctx)\n	if v == ours {",
+		new:  "	if cause == nil {\n		return u.finish(Object{}), nil\n	}\n	object, v, err := u.inspect(ctx)\n	if v == ours {",
+		pkg:  "./multipart", test: "TestCommit_A200WithNoObjectIsAClaimAndNotAProof",
+	},
+	{
+		name: "dispose: the upload is aborted",
+		file: "multipart/upload.go",
+		old:  "func (u *Upload) Abandon() {\n",
+		new:  "func (u *Upload) Abandon() {\n	_ = u.api.Abort(context.Background(), u.target, u.UploadID())\n",
+		pkg:  "./sink", test: "TestRestore_RowsAfterTheCheckpointAreForgottenAndComeAgain|TestSink_CloseWithOpenFilesPublishesAndAbortsNothing",
+	},
+	{
+		name: "checkpoint: tails are not stored",
+		file: "multipart/capture.go", old: "	if c.tail.size > 0 {", new: "	if false {",
+		pkg: "./sink", test: "TestRestore_TailsOfSmallFilesSurvive",
+	},
+	{
+		name: "checkpoint: pending files are not carried",
+		file: "sink/snapshot.go",
+		old:  "	for _, p := range s.pending {\n		snap.files = append(snap.files, captureFile(p))\n	}\n", new: "",
+		pkg: "./sink", test: "TestRestore_ACrashAtAnyCallOfACommitPublishesEachRowOnce",
+	},
+	{
+		name: "checkpoint directory: manifest not synced",
+		file: "checkpoint/dirmanifests.go", old: "		err = f.Sync()\n", new: "		err = nil\n",
+		pkg: "./checkpoint", test: "TestCrash_OfTheMachineAtEveryFileOperation_LosesNoSavedCheckpoint",
+	},
+	{
+		name: "checkpoint directory: directory not synced",
+		file: "checkpoint/dirmanifests.go",
+		old:  "	if err := d.fs.SyncDir(d.path); err != nil {\n		return fmt.Errorf(\"%s: %w: sync directory: %w\", path, ErrAmbiguous, err)\n	}\n", new: "",
+		pkg: "./checkpoint", test: "TestCrash_OfTheMachineAtEveryFileOperation_LosesNoSavedCheckpoint",
+	},
+	{
+		name: "checkpoint directory: no fencing",
+		file: "checkpoint/dirmanifests.go",
+		old:  "	case l.epoch() != epoch:\n		return fmt.Errorf(\"this run has epoch", new: "	case false:\n		return fmt.Errorf(\"this run has epoch",
+		pkg: "./checkpoint", test: "TestSave_WhenTheEpochFileOfALaterRunAppears_IsFenced|TestZombie",
+	},
+}
