@@ -24,6 +24,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "read back %s, job %s\n", r.Location, r.Job)
 	r.writeTable(&b)
 	writeList(&b, "missing files", r.MissingFiles)
+	writeList(&b, "files given up by the job", r.SkippedFiles)
 	writeList(&b, "files that no record lists", r.ForeignFiles)
 	writeList(&b, "files of the wrong size", r.WrongSizes)
 	writeList(&b, "files with the wrong checksum", r.WrongChecksums)

@@ -22,6 +22,7 @@ type Report struct {
 
 	// Files of the records against the files of the store.
 	MissingFiles   List[FileProblem] `json:"missingFiles"`   // in a record, not in the store
+	SkippedFiles   List[FileProblem] `json:"skippedFiles"`   // given up by the job, and named as such in a record
 	ForeignFiles   List[FileProblem] `json:"foreignFiles"`   // in the store under the job's names, in no record
 	WrongSizes     List[FileProblem] `json:"wrongSizes"`     // bytes as recorded, bytes in the store
 	WrongChecksums List[FileProblem] `json:"wrongChecksums"` // checksum as recorded, checksum of what was read
@@ -90,6 +91,7 @@ func (r *Report) reasons() []string {
 		}
 	}
 	count(r.MissingFiles.Total, "file missing", "files missing")
+	count(r.SkippedFiles.Total, "file given up, its upload had expired", "files given up, their uploads had expired")
 	count(r.ForeignFiles.Total, "file that no record lists", "files that no record lists")
 	count(r.WrongSizes.Total, "file of the wrong size", "files of the wrong size")
 	count(r.WrongChecksums.Total, "file with the wrong checksum", "files with the wrong checksum")

@@ -58,6 +58,7 @@ func TestReport_EveryFindingStandsAgainstTheProofAndIsNamed(t *testing.T) {
 		line string
 	}{
 		"missing file":   {func(r *readback.Report) { r.MissingFiles = file }, "1 file missing", "missing files: 1\n  out/part-1"},
+		"skipped file":   {func(r *readback.Report) { r.SkippedFiles = file }, "1 file given up, its upload had expired", "files given up by the job: 1\n  out/part-1"},
 		"foreign file":   {func(r *readback.Report) { r.ForeignFiles = file }, "1 file that no record lists", "files that no record lists: 1\n  out/part-1"},
 		"wrong size":     {func(r *readback.Report) { r.WrongSizes = file }, "1 file of the wrong size", "out/part-1: 11 instead of 10"},
 		"wrong checksum": {func(r *readback.Report) { r.WrongChecksums = file }, "1 file with the wrong checksum", "out/part-1: 11 instead of 10"},
@@ -113,7 +114,7 @@ func TestReport_JSONCarriesEveryFinding(t *testing.T) {
 		"version": 1, "location": "s3://data/out", "job": "demo",
 		"shards": [{"shard": "0/1", "checkpoint": 7, "epoch": 2, "rows": 1000, "final": true}],
 		"records": 7, "recordFiles": 4,
-		"missingFiles": {"total": 0}, "foreignFiles": {"total": 0}, "wrongSizes": {"total": 0}, "wrongChecksums": {"total": 0},
+		"missingFiles": {"total": 0}, "skippedFiles": {"total": 0}, "foreignFiles": {"total": 0}, "wrongSizes": {"total": 0}, "wrongChecksums": {"total": 0},
 		"rows": 1000, "characters": 1024000, "bytes": 1025000, "files": 4, "expectedRows": 1000,
 		"missingRows": {"total": 3, "first": [{"first": 5, "last": 7, "step": 1}]},
 		"duplicateRows": {"total": 0}, "unexpectedRows": {"total": 0}, "corruptRows": {"total": 0}, "goneFiles": {"total": 0},

@@ -119,11 +119,17 @@ func (v *verification) addRecord(newest map[datagen.Shard]sink.Record, e sink.Re
 		rows += f.Rows
 		size += f.Bytes
 	}
-	if r.TotalFiles != before.TotalFiles+int64(len(r.Files)) || r.TotalRows != before.TotalRows+rows || r.TotalBytes != before.TotalBytes+size {
+	skipped := before.TotalSkippedRows
+	for _, f := range r.Skipped {
+		v.report.SkippedFiles.Add(v.options.ListLimit, 1, FileProblem{File: f.Key})
+		skipped += f.Rows
+	}
+	if r.TotalFiles != before.TotalFiles+int64(len(r.Files)) || r.TotalRows != before.TotalRows+rows ||
+		r.TotalBytes != before.TotalBytes+size || r.TotalSkippedRows != skipped {
 		v.report.Problem("totals of record %s do not continue those of the record before it: one is missing", e.Path.Key)
 	}
 	v.report.Listed += int64(len(r.Files))
-	r.Files = nil // noted above; what is kept is small
+	r.Files, r.Skipped = nil, nil // noted above; what is kept is small
 	newest[e.Shard] = r
 }
 
@@ -149,13 +155,13 @@ func (v *verification) expect(newest map[datagen.Shard]sink.Record) (Expected, e
 		case len(newest) == 0:
 		case !found && (next[i] > 0 || !bounded):
 			v.report.Problem("shard %s has no commit record", s)
-		case r.TotalRows < next[i]:
+		case r.TotalRows+r.TotalSkippedRows < next[i]:
 			v.report.Problem("shard %s has published %d of %d rows: it is not finished", s, r.TotalRows, next[i])
 		case r.TotalRows > next[i]:
 			v.report.Problem("shard %s has published %d rows, but its source ends after %d", s, r.TotalRows, next[i])
 		}
 		v.report.Shards = append(v.report.Shards, ShardReport{
-			Shard: s, Checkpoint: r.Checkpoint, Epoch: r.Epoch, Rows: r.TotalRows, Final: found && bounded && r.TotalRows == next[i],
+			Shard: s, Checkpoint: r.Checkpoint, Epoch: r.Epoch, Rows: r.TotalRows, Final: found && bounded && r.TotalRows+r.TotalSkippedRows == next[i],
 		})
 	}
 	v.otherSplits(newest, count)
