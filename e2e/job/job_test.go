@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -229,5 +230,50 @@ func TestNew_AllProblemsOfTheConfigurationAreReportedTogetherBeforeAnyCall(t *te
 			require.ErrorContains(t, err, text)
 		}
 		require.Empty(t, w.store.Trace())
+	})
+}
+
+func TestJob_AStopThatCannotFinishInTimeSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		extra := map[string]string{"sink.rolling-policy.on-checkpoint": "true", "job.stop-timeout": "3 s", "checkpoint.interval": "1 h"}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, cancel)
+		remove := w.store.Control(s3test.Match{Op: s3test.PutObject}, s3test.Always(s3test.Delay(time.Hour)))
+		start := time.Now()
+		_, err := w.run(ctx, extra)
+		require.NotErrorIs(t, err, job.ErrStopped)
+		require.ErrorContains(t, err, "job.stop-timeout")
+		require.Less(t, time.Since(start), 30*time.Second)
+		remove()
+		_, err = w.run(t.Context(), extra)
+		require.NoError(t, err)
+		w.requireProven(3000, extra)
+	})
+}
+
+func TestJob_AnOldUploadIsWarnedAbout(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var log bytes.Buffer
+		j, err := job.New(t.Context(), w.config(map[string]string{
+			"datagen.fields.f.length": "65535", "datagen.number-of-rows": "100", "datagen.rows-per-second": "1", "sink.writers": "1",
+			"sink.upload.warn-age": "1 min", "checkpoint.interval": "10 s",
+		}), slog.New(slog.NewTextHandler(&log, nil)), s3fs.WithDialContext(w.store.DialContext))
+		require.NoError(t, err)
+		_, err = j.Run(t.Context()) // 100 s; the upload is created with the first full part, after 80 s
+		require.NoError(t, err)
+		require.NotContains(t, log.String(), "an upload is old")
+		require.NoError(t, j.Close(t.Context()))
+	})
+	bubble(t, func(t *testing.T, w *world) {
+		var log bytes.Buffer
+		j, err := job.New(t.Context(), w.config(map[string]string{
+			"datagen.fields.f.length": "65535", "datagen.number-of-rows": "200", "datagen.rows-per-second": "1", "sink.writers": "1",
+			"sink.upload.warn-age": "1 min", "checkpoint.interval": "10 s",
+		}), slog.New(slog.NewTextHandler(&log, nil)), s3fs.WithDialContext(w.store.DialContext))
+		require.NoError(t, err)
+		_, err = j.Run(t.Context()) // 200 s: at its end the upload is two minutes old
+		require.NoError(t, err)
+		require.Contains(t, log.String(), "an upload is old")
+		require.NoError(t, j.Close(t.Context()))
 	})
 }
