@@ -32,8 +32,9 @@ func (e RecordEntry) Read(ctx context.Context) (Record, error) {
 	return r, nil
 }
 
-// Records lists the commit records of all jobs and shards below a sink's path, each shard's in the order of its checkpoints. It ends
-// with the first error.
+// Records lists the commit records of all jobs and shards below a sink's path, each shard's in the order of its checkpoints. An
+// object that is no record comes as an entry with its Path and an ErrRecord, and the listing goes on; it ends with any other
+// error.
 func Records(ctx context.Context, fs *s3fs.FS, path s3fs.Path) iter.Seq2[RecordEntry, error] {
 	return listRecords(ctx, fs, path, RecordPrefix(path.Key, ""))
 }
@@ -47,8 +48,10 @@ func listRecords(ctx context.Context, fs *s3fs.FS, path s3fs.Path, prefix string
 			}
 			job, shard, id, ok := parseRecordKey(path.Key, info.Path.Key)
 			if !ok {
-				yield(RecordEntry{}, fmt.Errorf("%w: %s is not the name of one", ErrRecord, info.Path))
-				return
+				if !yield(RecordEntry{Path: info.Path}, fmt.Errorf("%w: %s is not the name of one", ErrRecord, info.Path)) {
+					return
+				}
+				continue
 			}
 			if !yield(RecordEntry{Path: info.Path, Job: job, Shard: shard, Checkpoint: id, fs: fs}, nil) {
 				return

@@ -74,7 +74,13 @@ type verification struct {
 func (v *verification) readRecords(ctx context.Context) (map[datagen.Shard]sink.Record, error) {
 	newest := map[datagen.Shard]sink.Record{}
 	for entry, err := range sink.Records(ctx, v.files, v.target.Path) {
-		if err != nil {
+		switch {
+		case errors.Is(err, sink.ErrRecord):
+			if strings.HasPrefix(entry.Path.Key, sink.RecordPrefix(v.target.Path.Key, v.target.Job)) {
+				v.report.Problem("%v", err)
+			}
+			continue
+		case err != nil:
 			return nil, err
 		}
 		if entry.Job != v.target.Job {

@@ -233,12 +233,18 @@ func TestVerify_WhenNothingIsCommittedItSaysWhatIsThereInstead(t *testing.T) {
 	})
 }
 
-func TestVerify_AnObjectAmongTheRecordsThatIsNoneIsAnErrorThatNamesIt(t *testing.T) {
+// Somebody's notes beside the records are nobody's business; among the job's own records they are a finding.
+func TestVerify_AnObjectThatIsNoRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		j := w.main()
 		w.put("out/_sluice/notes.txt", []byte("x"))
-		_, err := readback.Verify(t.Context(), w.fs, readback.Target{Path: base, Job: "main", Source: j.source}, readback.Options{})
-		require.ErrorIs(t, err, sink.ErrRecord)
-		assert.ErrorContains(t, err, "s3://data/out/_sluice/notes.txt")
+		w.put("out/_sluice/other/0-of-1/notes.txt", []byte("x"))
+		r := w.verify(j)
+		assert.True(t, r.Proven, render(t, r))
+		w.put("out/_sluice/main/0-of-1/notes.txt", []byte("x"))
+		r = w.verify(j)
+		assert.False(t, r.Proven)
+		require.Len(t, r.Problems, 1)
+		assert.Contains(t, r.Problems[0], "s3://data/out/_sluice/main/0-of-1/notes.txt")
 	})
 }
