@@ -1,6 +1,7 @@
 // Command sluice-testbed runs Sluice against a real S3 server that it brings
 // along: the main job with its proof (`sluice-testbed run`, what `make run`
-// calls), and the server alone (`sluice-testbed store`).
+// calls), the kill campaign (`sluice-testbed crash`, `make crash`), and the
+// server alone (`sluice-testbed store`).
 package main
 
 import (
@@ -43,11 +44,11 @@ func run() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(runCommand(), storeCommand())
+	root.AddCommand(runCommand(), crashCommand(), storeCommand())
 	switch err := root.ExecuteContext(ctx); {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, mainjob.ErrNotProven):
+	case errors.Is(err, mainjob.ErrNotProven) || errors.Is(err, errCrash):
 		return exitNotProven
 	default:
 		fmt.Fprintln(os.Stderr, "sluice-testbed:", err)

@@ -63,3 +63,44 @@ func TestStoreCommand_PrintsAJobsSettingsAndStopsWithItsContext(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestCrashCommand_BadFlag_IsNamedBeforeAnythingStarts(t *testing.T) {
+	for flag, bad := range map[string]string{"--kills": "many", "--seeds": "-x", "--seed": "-1", "--job": "first", "--timeout": "soon"} {
+		cmd := crashCommand()
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		cmd.SetArgs([]string{flag, bad})
+		err := cmd.ExecuteContext(t.Context())
+		require.Error(t, err)
+		assert.ErrorContains(t, err, flag)
+		assert.NotErrorIs(t, err, errCrash)
+	}
+}
+
+func TestCrashCommand_LastLine(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		fail bool
+		last string
+	}{
+		{"nothing to do", nil, false, "crash: kills=0 seeds=0 lost=0 doubled=0 corrupt=0 leaked=0"},
+		{"no simulation there", []string{"--seeds", "3", "--simulation", t.TempDir()}, true, "crash: kills=0 seeds=0 lost=0 doubled=0 corrupt=0 leaked=0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			cmd := crashCommand()
+			cmd.SilenceUsage, cmd.SilenceErrors = true, true
+			cmd.SetOut(&out)
+			cmd.SetArgs(append([]string{"--kills", "0", "--seeds", "0", "--sluice", os.Args[0]}, c.args...))
+			err := cmd.ExecuteContext(t.Context())
+			if c.fail {
+				require.ErrorIs(t, err, errCrash)
+				assert.Contains(t, out.String(), "FAILED: simulation: ")
+			} else {
+				require.NoError(t, err)
+			}
+			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			assert.Equal(t, c.last, lines[len(lines)-1])
+		})
+	}
+}

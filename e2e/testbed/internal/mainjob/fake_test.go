@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
 )
 
@@ -126,13 +127,13 @@ func fake(command, jobFile, report string) error {
 // position is the fake's checkpoint: rows [From, To) are in the object ID.
 type position struct{ ID, From, To int64 }
 
-func (j *fakeJob) run() (runReport, error) {
+func (j *fakeJob) run() (sluicecmd.RunReport, error) {
 	switch j.fault {
 	case faultExit:
-		return runReport{}, errors.New("out of luck")
+		return sluicecmd.RunReport{}, errors.New("out of luck")
 	case faultStore:
 		if err := os.WriteFile(filepath.Join(j.conf["checkpoint.dir"], "..", storeDir, orderToDie), nil, 0o600); err != nil {
-			return runReport{}, err
+			return sluicecmd.RunReport{}, err
 		}
 		time.Sleep(time.Minute) // SIGTERM ends it
 	case faultHang:
@@ -141,11 +142,11 @@ func (j *fakeJob) run() (runReport, error) {
 	}
 	interval, err := config.ParseDuration(j.conf["checkpoint.interval"])
 	if err != nil {
-		return runReport{}, err
+		return sluicecmd.RunReport{}, err
 	}
 	pace, err := strconv.ParseInt(j.conf["datagen.rows-per-second"], 10, 64)
 	if err != nil {
-		return runReport{}, err
+		return sluicecmd.RunReport{}, err
 	}
 	step := j.rows/3 + 1
 	if pace > 0 && j.fault != faultRush {
@@ -153,16 +154,16 @@ func (j *fakeJob) run() (runReport, error) {
 	}
 	dir := j.conf["checkpoint.dir"]
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return runReport{}, err
+		return sluicecmd.RunReport{}, err
 	}
 	file := filepath.Join(dir, "state")
 	var at position
 	if data, err := os.ReadFile(file); err == nil {
 		if err := json.Unmarshal(data, &at); err != nil {
-			return runReport{}, err
+			return sluicecmd.RunReport{}, err
 		}
 		if err := j.publish(at); err != nil {
-			return runReport{}, err
+			return sluicecmd.RunReport{}, err
 		}
 	}
 	for at.To < j.rows {
@@ -173,17 +174,17 @@ func (j *fakeJob) run() (runReport, error) {
 		j.log.Info("checkpoint begun", "id", at.ID)
 		data, err := json.Marshal(at)
 		if err != nil {
-			return runReport{}, err
+			return sluicecmd.RunReport{}, err
 		}
 		if err := errors.Join(os.WriteFile(file+".tmp", data, 0o600), os.Rename(file+".tmp", file)); err != nil {
-			return runReport{}, err
+			return sluicecmd.RunReport{}, err
 		}
 		if err := j.publish(at); err != nil {
-			return runReport{}, err
+			return sluicecmd.RunReport{}, err
 		}
 	}
-	t := totals{Calls: j.calls, Attempts: j.calls}
-	return runReport{Rows: j.rows, Totals: t}, nil
+	t := sluicecmd.Totals{Calls: j.calls, Attempts: j.calls}
+	return sluicecmd.RunReport{Rows: j.rows, Totals: t}, nil
 }
 
 func (j *fakeJob) publish(at position) error {
@@ -208,8 +209,8 @@ func (j *fakeJob) publish(at position) error {
 	return err
 }
 
-func (j *fakeJob) verify() (verifyReport, error) {
-	v := verifyReport{Proven: true}
+func (j *fakeJob) verify() (sluicecmd.VerifyReport, error) {
+	v := sluicecmd.VerifyReport{Proven: true}
 	j.calls++
 	list, err := j.client.ListObjectsV2(context.Background(), &s3.ListObjectsV2Input{Bucket: aws.String(bucketName), Prefix: aws.String(sinkPrefix + "/")})
 	if err != nil {
@@ -234,6 +235,6 @@ func (j *fakeJob) verify() (verifyReport, error) {
 	if v.Rows != j.rows {
 		v.Proven, v.Why = false, fmt.Sprintf("%d rows are missing", j.rows-v.Rows)
 	}
-	v.Totals = totals{Calls: j.calls, Attempts: j.calls}
+	v.Totals = sluicecmd.Totals{Calls: j.calls, Attempts: j.calls}
 	return v, nil
 }

@@ -3,9 +3,8 @@ package mainjob
 import (
 	"strconv"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 const (
@@ -19,44 +18,28 @@ type endpoint struct {
 	url, region, accessKey, secretKey string
 }
 
-// setting is one line of a job file.
-type setting struct{ key, value string }
-
 // settings returns the job file's lines in the order of a reader's questions:
 // where to, what, how.
-func (o Options) settings(e endpoint, checkpoints string) []setting {
-	return []setting{
-		{"job.name", jobName},
-		{"s3.endpoint", e.url},
-		{"s3.region", e.region},
-		{"s3.path-style-access", "true"},
-		{"s3.access-key", e.accessKey},
-		{"s3.secret-key", e.secretKey},
-		{"s3.upload.min.part.size", o.Part.String()},
-		{"s3.retry.mode", o.Mode},
-		{"sink.path", "s3://" + bucketName + "/" + sinkPrefix},
-		{"sink.writers", strconv.Itoa(o.Writers)},
-		{"sink.rolling-policy.file-size", o.File.String()},
-		{"sink.memory.budget", o.Budget().String()},
-		{"checkpoint.dir", checkpoints},
-		{"checkpoint.interval", config.FormatDuration(o.Interval)},
-		{"datagen.number-of-rows", strconv.FormatInt(o.Rows(), 10)},
-		{"datagen.rows-per-second", strconv.FormatInt(o.Pace(), 10)},
-		{"datagen.fields.f.kind", "random"},
-		{"datagen.fields.f.length", strconv.FormatInt(int64(o.Row)-1, 10)}, // a raw row ends with a line feed
-		{"restart-strategy.type", "none"},
+func (o Options) settings(e endpoint, checkpoints string) []sluicecmd.Setting {
+	return []sluicecmd.Setting{
+		{Key: "job.name", Value: jobName},
+		{Key: "s3.endpoint", Value: e.url},
+		{Key: "s3.region", Value: e.region},
+		{Key: "s3.path-style-access", Value: "true"},
+		{Key: "s3.access-key", Value: e.accessKey},
+		{Key: "s3.secret-key", Value: e.secretKey},
+		{Key: "s3.upload.min.part.size", Value: o.Part.String()},
+		{Key: "s3.retry.mode", Value: o.Mode},
+		{Key: "sink.path", Value: "s3://" + bucketName + "/" + sinkPrefix},
+		{Key: "sink.writers", Value: strconv.Itoa(o.Writers)},
+		{Key: "sink.rolling-policy.file-size", Value: o.File.String()},
+		{Key: "sink.memory.budget", Value: o.Budget().String()},
+		{Key: "checkpoint.dir", Value: checkpoints},
+		{Key: "checkpoint.interval", Value: config.FormatDuration(o.Interval)},
+		{Key: "datagen.number-of-rows", Value: strconv.FormatInt(o.Rows(), 10)},
+		{Key: "datagen.rows-per-second", Value: strconv.FormatInt(o.Pace(), 10)},
+		{Key: "datagen.fields.f.kind", Value: "random"},
+		{Key: "datagen.fields.f.length", Value: strconv.FormatInt(int64(o.Row)-1, 10)}, // a raw row ends with a line feed
+		{Key: "restart-strategy.type", Value: "none"},
 	}
-}
-
-// jobYAML renders settings as YAML. Values are scalars of the text as it is:
-// the encoder quotes what would otherwise change its meaning.
-func jobYAML(settings []setting) ([]byte, error) {
-	doc := &yaml.Node{Kind: yaml.MappingNode}
-	for _, s := range settings {
-		key, value := &yaml.Node{}, &yaml.Node{}
-		key.SetString(s.key)
-		value.SetString(s.value)
-		doc.Content = append(doc.Content, key, value)
-	}
-	return yaml.Marshal(doc)
 }

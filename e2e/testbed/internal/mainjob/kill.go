@@ -3,6 +3,8 @@ package mainjob
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 // kill is one planned death of the job. It is aimed at the log of the process
@@ -47,20 +49,20 @@ const expectedLength = 40 * time.Millisecond
 // observe takes the next event. When set is true, the kill is due at the time
 // returned; a kill that was due before and has not happened is withdrawn, because
 // the place that it was aimed at is over.
-func (a *aim) observe(e event, now time.Time) (due time.Time, set bool) {
+func (a *aim) observe(e sluicecmd.Event, now time.Time) (due time.Time, set bool) {
 	if a.armed {
 		a.armed = false
 		a.misses++
 		a.pause /= 2
 		a.length /= 2
 	}
-	switch e.kind {
-	case begun:
-		a.open, a.begunAt = e.id, now
-	case committed:
+	switch e.Kind {
+	case sluicecmd.Begun:
+		a.open, a.begunAt = e.ID, now
+	case sluicecmd.Committed:
 		a.committed++
-		a.last = e.id
-		if a.open == e.id {
+		a.last = e.ID
+		if a.open == e.ID {
 			a.length = min(a.length, now.Sub(a.begunAt))
 		}
 		a.open = 0

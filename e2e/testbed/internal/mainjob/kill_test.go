@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 // at is a time of the tests' own clock.
@@ -28,11 +30,11 @@ func TestPlanKills_StrikesInsideAndBetweenAndIsRepeatable(t *testing.T) {
 
 func TestAim_Inside_ComesWhileTheCheckpointRuns(t *testing.T) {
 	a := newAim(kill{inside: true, after: 1, fraction: 0.5})
-	_, set := a.observe(event{begun, 1}, at(0))
+	_, set := a.observe(sluicecmd.Event{Kind: sluicecmd.Begun, ID: 1}, at(0))
 	assert.False(t, set, "one checkpoint has to be committed before")
-	_, set = a.observe(event{committed, 1}, at(20))
+	_, set = a.observe(sluicecmd.Event{Kind: sluicecmd.Committed, ID: 1}, at(20))
 	assert.False(t, set)
-	due, set := a.observe(event{begun, 2}, at(1000))
+	due, set := a.observe(sluicecmd.Event{Kind: sluicecmd.Begun, ID: 2}, at(1000))
 	assert.True(t, set)
 	assert.Equal(t, at(1010), due, "half of the 20 ms that the last one took")
 	assert.Equal(t, "inside checkpoint 2", a.place())
@@ -40,18 +42,18 @@ func TestAim_Inside_ComesWhileTheCheckpointRuns(t *testing.T) {
 
 func TestAim_InsideTheVeryFirstCheckpoint(t *testing.T) {
 	a := newAim(kill{inside: true, fraction: 0.25})
-	due, set := a.observe(event{begun, 1}, at(0))
+	due, set := a.observe(sluicecmd.Event{Kind: sluicecmd.Begun, ID: 1}, at(0))
 	assert.True(t, set)
 	assert.Equal(t, at(25), due)
 }
 
 func TestAim_Between_ComesInThePause(t *testing.T) {
 	a := newAim(kill{after: 2, fraction: 0.5})
-	for _, e := range []event{{begun, 4}, {committed, 4}, {begun, 5}} {
+	for _, e := range []sluicecmd.Event{{Kind: sluicecmd.Begun, ID: 4}, {Kind: sluicecmd.Committed, ID: 4}, {Kind: sluicecmd.Begun, ID: 5}} {
 		_, set := a.observe(e, at(0))
 		assert.False(t, set)
 	}
-	due, set := a.observe(event{committed, 5}, at(100))
+	due, set := a.observe(sluicecmd.Event{Kind: sluicecmd.Committed, ID: 5}, at(100))
 	assert.True(t, set)
 	assert.Equal(t, at(600), due)
 	assert.Equal(t, "after checkpoint 5", a.place())
@@ -62,10 +64,10 @@ func TestAim_Missed_ComesEarlierNextTimeAndInTheEndAtOnce(t *testing.T) {
 	var waits []time.Duration
 	for id := range int64(4) {
 		now := at(int(id) * 1000)
-		due, set := a.observe(event{begun, id + 1}, now)
+		due, set := a.observe(sluicecmd.Event{Kind: sluicecmd.Begun, ID: id + 1}, now)
 		assert.True(t, set)
 		waits = append(waits, due.Sub(now))
-		_, set = a.observe(event{committed, id + 1}, now.Add(99*time.Millisecond))
+		_, set = a.observe(sluicecmd.Event{Kind: sluicecmd.Committed, ID: id + 1}, now.Add(99*time.Millisecond))
 		assert.False(t, set, "the place is over")
 	}
 	assert.Equal(t, []time.Duration{50 * time.Millisecond, 25 * time.Millisecond, 12500 * time.Microsecond, 0}, waits)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 func defaults(t *testing.T) Options {
@@ -70,7 +70,7 @@ func TestOptions_Space_CountsTheRowsAndTheFilesBeingCompleted(t *testing.T) {
 func TestJobYAML_HoldsEveryKeyOfTheRun(t *testing.T) {
 	o := defaults(t)
 	o.Crash = 3
-	text, err := jobYAML(o.settings(endpoint{"http://127.0.0.1:7070", "us-east-1", "sluice", "KEY"}, "/w/checkpoints"))
+	text, err := sluicecmd.JobYAML(o.settings(endpoint{"http://127.0.0.1:7070", "us-east-1", "sluice", "KEY"}, "/w/checkpoints"))
 	require.NoError(t, err)
 	assert.Equal(t, `job.name: main
 s3.endpoint: http://127.0.0.1:7070
@@ -92,17 +92,4 @@ datagen.fields.f.kind: random
 datagen.fields.f.length: "1023"
 restart-strategy.type: none
 `, string(text))
-}
-
-func TestJobYAML_ValuesKeepTheirText(t *testing.T) {
-	want := map[string]string{"a.b": "010", "c": "true", "d": "x: y # z", "e": "", "f": "two\nlines", "g": "~", "h": "ünï"}
-	var settings []setting
-	for k, v := range want {
-		settings = append(settings, setting{k, v})
-	}
-	text, err := jobYAML(settings)
-	require.NoError(t, err)
-	var got map[string]string
-	require.NoError(t, yaml.Unmarshal(text, &got))
-	assert.Equal(t, want, got)
 }

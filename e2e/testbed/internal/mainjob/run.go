@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/accesslog"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/plainfiles"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
 )
 
@@ -123,17 +121,17 @@ func (r *run) phases(ctx context.Context) (why []string, err error) {
 		return nil, err
 	}
 	why = r.judge(w, v)
-	t, err := countFiles(ctx, filepath.Join(r.store.Root(), bucketName, sinkPrefix), int64(r.o.Row), r.o.Rows())
+	t, err := plainfiles.Count(ctx, filepath.Join(r.store.Root(), bucketName, sinkPrefix), int64(r.o.Row), r.o.Rows())
 	if err != nil {
 		return why, err
 	}
-	_, err = fmt.Fprintf(r.o.Out, "plain files, read without S3: %s files, %s rows, %s bytes\n", grouped(t.files), grouped(t.rows), grouped(t.bytes))
-	return append(why, t.problems(r.o.Rows(), int64(r.o.Row))...), err
+	_, err = fmt.Fprintf(r.o.Out, "plain files, read without S3: %s files, %s rows, %s bytes\n", grouped(t.Files), grouped(t.Rows), grouped(t.Bytes))
+	return append(why, t.Problems(r.o.Rows(), int64(r.o.Row))...), err
 }
 
 // judge finds what the writing and reading processes themselves have against a
 // proof.
-func (r *run) judge(w written, v verifyReport) (why []string) {
+func (r *run) judge(w written, v sluicecmd.VerifyReport) (why []string) {
 	if !v.Proven {
 		why = append(why, "read-back: "+v.Why)
 	} else if v.Rows != r.o.Rows() {
@@ -175,18 +173,18 @@ func (r *run) print(w written, write, read phase) error {
 }
 
 // verify runs the read-back. A report that proves nothing is no error here.
-func (r *run) verify(ctx context.Context) (verifyReport, time.Duration, error) {
+func (r *run) verify(ctx context.Context) (sluicecmd.VerifyReport, time.Duration, error) {
 	began := time.Now()
-	c, err := startChild(r.o.Sluice, []string{"verify", r.path(jobFile), "--report", r.path(verifyFile)}, r.o.Log, nil)
+	c, err := sluicecmd.Start(r.o.Sluice, []string{"verify", r.path(jobFile), "--report", r.path(verifyFile)}, r.o.Log, nil)
 	if err != nil {
-		return verifyReport{}, 0, err
+		return sluicecmd.VerifyReport{}, 0, err
 	}
-	ended := c.wait(ctx)
+	ended := c.Wait(ctx)
 	took := time.Since(began)
 	if ctx.Err() != nil {
-		return verifyReport{}, took, ended
+		return sluicecmd.VerifyReport{}, took, ended
 	}
-	v, err := readReport[verifyReport](r.path(verifyFile))
+	v, err := sluicecmd.ReadReport[sluicecmd.VerifyReport](r.path(verifyFile))
 	if err != nil {
 		return v, took, errors.Join(ended, err)
 	}
@@ -235,10 +233,10 @@ func (r *run) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.logf("store: %s, data in %s", r.store.Endpoint(), r.dir)
-	if err := createBucket(ctx, r.store); err != nil {
+	if err := r.store.CreateBucket(ctx, bucketName); err != nil {
 		return err
 	}
-	job, err := jobYAML(r.o.settings(endpoint{
+	job, err := sluicecmd.JobYAML(r.o.settings(endpoint{
 		url: r.store.Endpoint(), region: store.Region, accessKey: r.store.AccessKey(), secretKey: r.store.SecretKey(),
 	}, r.path(checkpointsDir)))
 	if err != nil {
@@ -276,17 +274,4 @@ func (r *run) failWithStore(cancel context.CancelCauseFunc) (stop func()) {
 		}
 	}()
 	return func() { close(quit); <-ended }
-}
-
-func createBucket(ctx context.Context, s *store.Store) error {
-	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String(s.Endpoint()),
-		Region:       store.Region,
-		UsePathStyle: true,
-		Credentials:  credentials.NewStaticCredentialsProvider(s.AccessKey(), s.SecretKey(), ""),
-	})
-	if _, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(bucketName)}); err != nil {
-		return fmt.Errorf("create bucket %s: %w", bucketName, err)
-	}
-	return nil
 }

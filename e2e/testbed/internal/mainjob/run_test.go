@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
 )
 
@@ -144,19 +145,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestJudge_MemoryAboveTheLimit_FailsTheRun(t *testing.T) {
 	r := &run{o: defaults(t)}
-	ok := verifyReport{Proven: true, Rows: r.o.Rows()}
+	ok := sluicecmd.VerifyReport{Proven: true, Rows: r.o.Rows()}
 	assert.Empty(t, r.judge(written{peak: 316 << 20}, ok))
 	assert.Equal(t, []string{"peak RSS of the writing process: 317 MiB is more than 316 MiB"}, r.judge(written{peak: 317 << 20}, ok))
-}
-
-func TestChildEnv_UsersOwnSettingsStayOutside(t *testing.T) {
-	assert.Equal(t, []string{"PATH=/bin", "HOME=/root"}, childEnv([]string{"PATH=/bin", "SLUICE_SINK_WRITERS=3", "AWS_MAX_ATTEMPTS=9", "HOME=/root"}))
-}
-
-func TestReadReport_MissingAndUnknownFields_AreFine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "r.json")
-	require.NoError(t, os.WriteFile(path, []byte(`{"rows":3,"new":[1],"totals":{"attempts":5,"x":1}}`), 0o600))
-	got, err := readReport[runReport](path)
-	require.NoError(t, err)
-	assert.Equal(t, runReport{Rows: 3, Totals: totals{Attempts: 5}}, got)
 }

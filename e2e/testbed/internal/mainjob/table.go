@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/accesslog"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 // phase is what is known about writing or about reading back.
@@ -18,16 +19,16 @@ type phase struct {
 	name     string
 	duration time.Duration
 	bytes    int64
-	client   *totals // nil: not known, a killed process reports nothing
+	client   *sluicecmd.Totals // nil: not known, a killed process reports nothing
 	server   *accesslog.Counts
 	// operations are the client's counts by operation, where its report has them.
-	operations map[string]totals
+	operations map[string]sluicecmd.Totals
 }
 
 const unknown = "n/a"
 
 // cells returns a row of the table.
-func (p phase) cells(label string, client func(totals) string, server func(accesslog.Counts) string) [3]string {
+func (p phase) cells(label string, client func(sluicecmd.Totals) string, server func(accesslog.Counts) string) [3]string {
 	row := [3]string{label, unknown, unknown}
 	if p.client != nil {
 		row[1] = client(*p.client)
@@ -44,34 +45,34 @@ func (p phase) cells(label string, client func(totals) string, server func(acces
 func writeTable(w io.Writer, write, read phase) error {
 	throttled := func(p phase, label string) [3]string {
 		return p.cells(label,
-			func(t totals) string { return grouped(t.Throttles) },
+			func(t sluicecmd.Totals) string { return grouped(t.Throttles) },
 			func(c accesslog.Counts) string { return grouped(c.Throttled()) })
 	}
-	perSecond := func(p phase, label string, client func(totals) int64, server func(accesslog.Counts) int64) [3]string {
+	perSecond := func(p phase, label string, client func(sluicecmd.Totals) int64, server func(accesslog.Counts) int64) [3]string {
 		return p.cells(label,
-			func(t totals) string { return rate(client(t), p.duration) },
+			func(t sluicecmd.Totals) string { return rate(client(t), p.duration) },
 			func(c accesslog.Counts) string { return rate(server(c), p.duration) })
 	}
-	calls := func(t totals) int64 { return t.Calls }
+	calls := func(t sluicecmd.Totals) int64 { return t.Calls }
 	rows := [][3]string{
 		{"", "client", "server"},
 		{"write duration", duration(write.duration), ""},
 		{"write throughput", throughput(write), ""},
 		write.cells("S3 calls (a repeated call counts once)",
-			func(t totals) string { return grouped(t.Calls) },
+			func(t sluicecmd.Totals) string { return grouped(t.Calls) },
 			func(c accesslog.Counts) string { return grouped(c.Final()) }),
 		throttled(write, "throttled responses"),
 		write.cells("retried attempts",
-			func(t totals) string { return grouped(t.Retries) },
+			func(t sluicecmd.Totals) string { return grouped(t.Retries) },
 			func(c accesslog.Counts) string { return grouped(c.Requests() - c.Final()) }),
 		write.cells("HTTP attempts",
-			func(t totals) string { return grouped(t.Attempts) },
+			func(t sluicecmd.Totals) string { return grouped(t.Attempts) },
 			func(c accesslog.Counts) string { return grouped(c.Requests()) }),
 		write.cells("throttled share of attempts",
-			func(t totals) string { return share(t.Throttles, t.Attempts) },
+			func(t sluicecmd.Totals) string { return share(t.Throttles, t.Attempts) },
 			func(c accesslog.Counts) string { return share(c.Throttled(), c.Requests()) }),
 		perSecond(write, "completed calls/s", calls, accesslog.Counts.Final),
-		perSecond(write, "rejected requests/s", func(t totals) int64 { return t.Throttles }, accesslog.Counts.Throttled),
+		perSecond(write, "rejected requests/s", func(t sluicecmd.Totals) int64 { return t.Throttles }, accesslog.Counts.Throttled),
 		{"read-back duration", duration(read.duration), ""},
 		{"read-back throughput", throughput(read), ""},
 		throttled(read, "read-back throttled responses"),

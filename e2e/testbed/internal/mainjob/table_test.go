@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/e2e/testbed/internal/accesslog"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 func served(ok, slow, failed int) *accesslog.Counts {
@@ -26,11 +27,11 @@ func TestWriteTable_PullRequestsFigures(t *testing.T) {
 	const bytes = 100 << 30
 	write := phase{
 		name: "write", duration: 17*time.Minute + 15*time.Second, bytes: bytes,
-		client: &totals{Calls: 20080, Attempts: 24431, Throttles: 2164, Retries: 4351}, server: served(20080, 2164, 2187),
+		client: &sluicecmd.Totals{Calls: 20080, Attempts: 24431, Throttles: 2164, Retries: 4351}, server: served(20080, 2164, 2187),
 	}
 	read := phase{
 		name: "read-back", duration: 3*time.Minute + 20*time.Second, bytes: bytes,
-		client: &totals{Calls: 2400, Attempts: 2951, Throttles: 551, Retries: 551},
+		client: &sluicecmd.Totals{Calls: 2400, Attempts: 2951, Throttles: 551, Retries: 551},
 	}
 	var b strings.Builder
 	require.NoError(t, writeTable(&b, write, read))
@@ -56,14 +57,14 @@ func TestWriteTable_PullRequestsFigures(t *testing.T) {
 func TestAgreement_SaysWhoCountedWhat(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		client *totals
+		client *sluicecmd.Totals
 		server *accesslog.Counts
 		want   string
 	}{
-		{"same", &totals{Attempts: 1001, Throttles: 1}, served(1000, 1, 0), "write: client and server agree: 1,001 HTTP attempts, 1 of them throttled"},
-		{"an attempt without an answer", &totals{Attempts: 12}, served(10, 0, 0), "write: the client counts 2 HTTP attempts more than the server answered: cut or cancelled before an answer"},
-		{"the server saw more", &totals{Attempts: 9}, served(10, 0, 0), "write: client and server DISAGREE: 9 against 10 HTTP attempts, 0 against 0 throttled"},
-		{"other throttles", &totals{Attempts: 10, Throttles: 2}, served(9, 1, 0), "write: client and server DISAGREE: 10 against 10 HTTP attempts, 2 against 1 throttled"},
+		{"same", &sluicecmd.Totals{Attempts: 1001, Throttles: 1}, served(1000, 1, 0), "write: client and server agree: 1,001 HTTP attempts, 1 of them throttled"},
+		{"an attempt without an answer", &sluicecmd.Totals{Attempts: 12}, served(10, 0, 0), "write: the client counts 2 HTTP attempts more than the server answered: cut or cancelled before an answer"},
+		{"the server saw more", &sluicecmd.Totals{Attempts: 9}, served(10, 0, 0), "write: client and server DISAGREE: 9 against 10 HTTP attempts, 0 against 0 throttled"},
+		{"other throttles", &sluicecmd.Totals{Attempts: 10, Throttles: 2}, served(9, 1, 0), "write: client and server DISAGREE: 10 against 10 HTTP attempts, 2 against 1 throttled"},
 		{"killed", nil, served(1, 0, 0), "write: counts of the client and the server are not compared: killed processes report nothing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,8 +75,8 @@ func TestAgreement_SaysWhoCountedWhat(t *testing.T) {
 
 func TestAgreement_NamesTheOperationsThatDiffer(t *testing.T) {
 	p := phase{
-		name: "write", client: &totals{Attempts: 9}, server: served(10, 0, 0),
-		operations: map[string]totals{"UploadPart": {Attempts: 8}, "PutObject": {Attempts: 1}, "HeadObject": {}},
+		name: "write", client: &sluicecmd.Totals{Attempts: 9}, server: served(10, 0, 0),
+		operations: map[string]sluicecmd.Totals{"UploadPart": {Attempts: 8}, "PutObject": {Attempts: 1}, "HeadObject": {}},
 	}
 	assert.Equal(t, "write: client and server DISAGREE: 9 against 10 HTTP attempts, 0 against 0 throttled; PutObject: 1 against 0; UploadPart: 8 against 10", p.agreement())
 }
@@ -88,7 +89,7 @@ func TestGrouped(t *testing.T) {
 
 func TestTable_NothingCounted_NoDivisionByZero(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, writeTable(&b, phase{client: &totals{}, server: served(0, 0, 0)}, phase{}))
+	require.NoError(t, writeTable(&b, phase{client: &sluicecmd.Totals{}, server: served(0, 0, 0)}, phase{}))
 	assert.NotContains(t, b.String(), "NaN")
 	assert.NotContains(t, b.String(), "Inf")
 }

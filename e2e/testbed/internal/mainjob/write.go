@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
 // written is what the writing processes did.
@@ -18,7 +19,7 @@ type written struct {
 	peak        config.MemorySize
 	checkpoints []int64  // ids whose commit the log reported, sorted
 	deaths      []string // where each kill struck
-	report      *runReport
+	report      *sluicecmd.RunReport
 }
 
 // write runs the job until a process ends by itself, killing the ones before as
@@ -42,14 +43,14 @@ func (r *run) write(ctx context.Context) (w written, err error) {
 		death, peak, err := r.life(ctx, report, next, ids)
 		w.peak = max(w.peak, peak)
 		switch {
-		case errors.Is(err, errKilled):
+		case errors.Is(err, sluicecmd.ErrKilled):
 			w.deaths = append(w.deaths, death)
 			r.logf("killed the job %s (%d of %d), starting it again", death, len(w.deaths), r.o.Crash)
 			continue
 		case err != nil:
 			return w, err
 		}
-		rep, err := readReport[runReport](report)
+		rep, err := sluicecmd.ReadReport[sluicecmd.RunReport](report)
 		if err != nil {
 			return w, err
 		}
@@ -62,10 +63,10 @@ func (r *run) write(ctx context.Context) (w written, err error) {
 // life runs one process to its end. With a kill it watches the process's log for
 // the moment. ids collects the checkpoints whose commit the log reports.
 func (r *run) life(ctx context.Context, report string, k *kill, ids map[int64]bool) (death string, peak config.MemorySize, err error) {
-	events := make(chan event, 64)
+	events := make(chan sluicecmd.Event, 64)
 	quit := make(chan struct{})
-	c, err := startChild(r.o.Sluice, []string{"run", r.path(jobFile), "--report", report}, r.o.Log, func(line string) {
-		if e, ok := parseEvent(line); ok {
+	c, err := sluicecmd.Start(r.o.Sluice, []string{"run", r.path(jobFile), "--report", report}, r.o.Log, func(line string) {
+		if e, ok := sluicecmd.ParseEvent(line); ok {
 			select {
 			case events <- e:
 			case <-quit:
@@ -81,14 +82,14 @@ func (r *run) life(ctx context.Context, report string, k *kill, ids map[int64]bo
 		defer close(quit)
 		death = watch(c, events, k, r.o.Interval, ids)
 	}()
-	err = c.wait(ctx)
+	err = c.Wait(ctx)
 	<-watched
-	return death, c.peakMemory(), err
+	return death, c.PeakMemory(), err
 }
 
 // watch follows the events of a process until it ends and kills it at the moment
 // that k asks for. It returns where the kill struck.
-func watch(c *child, events <-chan event, k *kill, interval time.Duration, ids map[int64]bool) (death string) {
+func watch(c *sluicecmd.Process, events <-chan sluicecmd.Event, k *kill, interval time.Duration, ids map[int64]bool) (death string) {
 	var a *aim
 	if k != nil {
 		a = &aim{kill: *k, pause: interval, length: expectedLength}
@@ -96,11 +97,11 @@ func watch(c *child, events <-chan event, k *kill, interval time.Duration, ids m
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
-	take := func(e event) {
-		if e.kind == committed {
-			ids[e.id] = true
+	take := func(e sluicecmd.Event) {
+		if e.Kind == sluicecmd.Committed {
+			ids[e.ID] = true
 		}
-		if a == nil || death != "" {
+		if a == nil || death != "" || e.Kind == sluicecmd.Durable {
 			return
 		}
 		timer.Stop()
@@ -114,8 +115,8 @@ func watch(c *child, events <-chan event, k *kill, interval time.Duration, ids m
 			take(e)
 		case <-timer.C:
 			death = a.place()
-			c.kill()
-		case <-c.done: // its output is read: what is left is in the channel
+			c.Kill()
+		case <-c.Done(): // its output is read: what is left is in the channel
 			for {
 				select {
 				case e := <-events:

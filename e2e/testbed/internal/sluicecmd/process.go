@@ -1,4 +1,4 @@
-package mainjob
+package sluicecmd
 
 import (
 	"bufio"
@@ -25,11 +25,11 @@ const (
 	maxLine = 64 << 10
 )
 
-// errKilled is the end of a child that was killed on purpose.
-var errKilled = errors.New("killed")
+// ErrKilled is the end of a process that was killed on purpose.
+var ErrKilled = errors.New("killed")
 
-// child is one run of the sluice command.
-type child struct {
+// Process is one run of the sluice command.
+type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process is reaped and its output is read
 	err  error         // of Wait; read after done
@@ -38,14 +38,14 @@ type child struct {
 	shot atomic.Bool // killed on purpose
 }
 
-// startChild starts the command. Its output, both streams, goes to out line by
+// Start starts the command. Its output, both streams, goes to out line by
 // line; onLine, when not nil, sees each line first, on a goroutine of the child.
-func startChild(path string, args []string, out io.Writer, onLine func(string)) (*child, error) {
+func Start(path string, args []string, out io.Writer, onLine func(string)) (*Process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	c := &Process{cmd: exec.Command(path, args...), done: make(chan struct{})}
 	c.cmd.Env = childEnv(os.Environ())
 	c.cmd.Stdout, c.cmd.Stderr = w, w
 	c.cmd.SysProcAttr = childAttr()
@@ -99,7 +99,7 @@ func passLines(r io.Reader, out io.Writer, onLine func(string)) {
 
 // sample reads the peak memory of the process until the returned function is
 // called, which waits for the last reading.
-func (c *child) sample() (stop func()) {
+func (c *Process) sample() (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -119,18 +119,31 @@ func (c *child) sample() (stop func()) {
 	return func() { close(quit); <-ended }
 }
 
-// peakMemory returns the greatest resident size seen, 0 when not known.
-func (c *child) peakMemory() config.MemorySize { return config.MemorySize(c.peak.Load()) }
+// Done returns a channel that is closed when the process is gone and all its
+// output has been passed on.
+func (c *Process) Done() <-chan struct{} { return c.done }
 
-// kill ends the process with SIGKILL; wait then returns errKilled.
-func (c *child) kill() {
+// Stop asks the process to end, as an interrupt does.
+func (c *Process) Stop() { _ = c.cmd.Process.Signal(syscall.SIGTERM) } // an error means that it has ended
+
+// ExitCode returns the exit code after Done, -1 for a process that a signal ended.
+func (c *Process) ExitCode() int { return c.cmd.ProcessState.ExitCode() }
+
+// Shot says whether Kill was called.
+func (c *Process) Shot() bool { return c.shot.Load() }
+
+// PeakMemory returns the greatest resident size seen, 0 when not known.
+func (c *Process) PeakMemory() config.MemorySize { return config.MemorySize(c.peak.Load()) }
+
+// Kill ends the process with SIGKILL; Wait then returns ErrKilled.
+func (c *Process) Kill() {
 	c.shot.Store(true)
 	_ = c.cmd.Process.Kill() // an error means that it has ended
 }
 
-// wait waits for the end. When ctx is done, the process gets SIGTERM and a grace
+// Wait waits for the end. When ctx is done, the process gets SIGTERM and a grace
 // for its last checkpoint, then SIGKILL.
-func (c *child) wait(ctx context.Context) error {
+func (c *Process) Wait(ctx context.Context) error {
 	select {
 	case <-c.done:
 		return c.result()
@@ -148,9 +161,9 @@ func (c *child) wait(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (c *child) result() error {
+func (c *Process) result() error {
 	if c.err != nil && c.shot.Load() {
-		return errKilled
+		return ErrKilled
 	}
 	if c.err != nil {
 		return fmt.Errorf("sluice %s: %w", c.cmd.Args[1], c.err)

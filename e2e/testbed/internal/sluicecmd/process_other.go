@@ -1,6 +1,6 @@
 //go:build !unix
 
-package mainjob
+package sluicecmd
 
 import "syscall"
 

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package mainjob
+package sluicecmd
 
 import "syscall"
 

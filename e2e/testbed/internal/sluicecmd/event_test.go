@@ -1,4 +1,4 @@
-package mainjob
+package sluicecmd
 
 import (
 	"bytes"
@@ -17,22 +17,22 @@ func TestParseEvent_ReadsWhatSlogWrites(t *testing.T) {
 	log.With("job", "a b").Info("checkpoint committed", "duration", "3 ms", "id", 7)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 
-	e, ok := parseEvent(lines[0])
+	e, ok := ParseEvent(lines[0])
 	assert.True(t, ok)
-	assert.Equal(t, event{begun, 7}, e)
-	_, ok = parseEvent(lines[1])
+	assert.Equal(t, Event{Begun, 7}, e)
+	_, ok = ParseEvent(lines[1])
 	assert.False(t, ok, "a message inside a value is no event")
-	e, ok = parseEvent(lines[2])
+	e, ok = ParseEvent(lines[2])
 	assert.True(t, ok)
-	assert.Equal(t, event{committed, 7}, e)
+	assert.Equal(t, Event{Committed, 7}, e)
 }
 
 func TestParseEvent_OtherLines_AreNone(t *testing.T) {
 	for _, line := range []string{
 		"", "x", "=", `msg="checkpoint begun"`, `msg="checkpoint begun" id=x`, `msg="checkpoint begun`, "panic: a=b",
-		`level=INFO msg="checkpoint durable" id=3`,
+		`level=WARN msg="checkpoint failed" id=3`,
 	} {
-		_, ok := parseEvent(line)
+		_, ok := ParseEvent(line)
 		assert.False(t, ok, line)
 	}
 }

@@ -1,4 +1,4 @@
-package mainjob
+package sluicecmd
 
 import "syscall"
 

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package mainjob
+package sluicecmd
 
 import "github.com/sluice-go/sluice/config"
 

@@ -1,4 +1,6 @@
-package mainjob
+// Package plainfiles counts the rows of a job in the plain files that its store
+// keeps, without any S3 client and without any code of the library.
+package plainfiles
 
 import (
 	"bufio"
@@ -13,11 +15,11 @@ import (
 	"slices"
 )
 
-// tally is what the plain files hold.
-type tally struct {
-	files, rows, bytes int64
-	odd                int64 // rows of another length
-	repeated           int64 // rows whose content was seen before; -1: not counted
+// Tally is what the plain files hold.
+type Tally struct {
+	Files, Rows, Bytes int64
+	Odd                int64 // rows of another length
+	Repeated           int64 // rows whose content was seen before; -1: not counted
 }
 
 // maxDigests bounds the memory of the search for repeated rows, 8 bytes a row.
@@ -27,12 +29,12 @@ const maxDigests = 32 << 20
 // rows.
 const recordDir = "_sluice"
 
-// countFiles reads every file below dir, the commit records excepted, and counts
+// Count reads every file below dir, the commit records excepted, and counts
 // rows of rowSize bytes, line feed included. Rows carry their number, so two
 // equal rows are one row written twice; they are found by a digest of each row,
 // in any order and across files. A file that does not end with a line feed has
 // an odd last row. A missing directory is empty.
-func countFiles(ctx context.Context, dir string, rowSize, expected int64) (tally, error) {
+func Count(ctx context.Context, dir string, rowSize, expected int64) (Tally, error) {
 	c := counter{rowSize: int(rowSize), seed: maphash.MakeSeed()}
 	if expected <= maxDigests {
 		c.digests = make([]uint64, 0, expected)
@@ -51,14 +53,14 @@ func countFiles(ctx context.Context, dir string, rowSize, expected int64) (tally
 		return c.file(path)
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return c.tally, fmt.Errorf("count %s: %w", dir, err)
+		return c.Tally, fmt.Errorf("count %s: %w", dir, err)
 	}
-	c.repeated = repeated(c.digests)
-	return c.tally, nil
+	c.Repeated = repeated(c.digests)
+	return c.Tally, nil
 }
 
 type counter struct {
-	tally
+	Tally
 	rowSize int
 	seed    maphash.Seed
 	digests []uint64 // nil: too many rows
@@ -70,20 +72,20 @@ func (c *counter) file(path string) error {
 		return err
 	}
 	defer f.Close()
-	c.files++
+	c.Files++
 	// One byte more than a row, so that a row always fits and a longer line shows.
 	r := bufio.NewReaderSize(f, max(1<<20, c.rowSize+1))
 	for {
 		line, err := r.ReadSlice('\n')
-		c.bytes += int64(len(line))
+		c.Bytes += int64(len(line))
 		switch {
 		case err == nil:
 			c.row(line)
 		case errors.Is(err, bufio.ErrBufferFull): // a piece of a line that is no row
-			c.odd++
+			c.Odd++
 		case errors.Is(err, io.EOF):
 			if len(line) > 0 {
-				c.odd++
+				c.Odd++
 			}
 			return nil
 		default:
@@ -93,9 +95,9 @@ func (c *counter) file(path string) error {
 }
 
 func (c *counter) row(line []byte) {
-	c.rows++
+	c.Rows++
 	if len(line) != c.rowSize {
-		c.odd++
+		c.Odd++
 	}
 	if c.digests != nil {
 		if len(c.digests) == maxDigests {
@@ -115,22 +117,22 @@ func repeated(digests []uint64) int64 {
 	return int64(len(digests) - len(slices.Compact(digests)))
 }
 
-// problems compares the tally with the arithmetic of the run; none means that
+// Problems compares the Tally with the arithmetic of the run; none means that
 // the files hold exactly the rows that they should.
-func (t tally) problems(rows, rowSize int64) []string {
+func (t Tally) Problems(rows, rowSize int64) []string {
 	var p []string
 	say := func(format string, args ...any) { p = append(p, fmt.Sprintf(format, args...)) }
-	if t.rows != rows {
-		say("the files hold %d rows instead of %d", t.rows, rows)
+	if t.Rows != rows {
+		say("the files hold %d rows instead of %d", t.Rows, rows)
 	}
-	if t.bytes != rows*rowSize {
-		say("the files hold %d bytes instead of %d", t.bytes, rows*rowSize)
+	if t.Bytes != rows*rowSize {
+		say("the files hold %d bytes instead of %d", t.Bytes, rows*rowSize)
 	}
-	if t.odd > 0 {
-		say("%d rows in the files are not of %d bytes", t.odd, rowSize)
+	if t.Odd > 0 {
+		say("%d rows in the files are not of %d bytes", t.Odd, rowSize)
 	}
-	if t.repeated > 0 {
-		say("%d rows in the files are there more than once", t.repeated)
+	if t.Repeated > 0 {
+		say("%d rows in the files are there more than once", t.Repeated)
 	}
 	return p
 }
