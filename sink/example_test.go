@@ -13,13 +13,9 @@ import (
 	"github.com/sluice-go/sluice/sink"
 )
 
-// copyRows publishes rows 0 to n-1 exactly once, however often it is killed and called again with the same directory.
-func copyRows(ctx context.Context, fs *s3fs.FS, dir string, n int) error {
+// copyRows publishes rows 0 to n-1 exactly once, however often it is killed and called again with the same store of checkpoints.
+func copyRows(ctx context.Context, fs *s3fs.FS, store checkpoint.Store, n int) error {
 	out, err := sink.New(fs, sink.Raw(), sink.Options{Path: s3fs.Path{Bucket: "data", Key: "out"}, Job: "copy"})
-	if err != nil {
-		return err
-	}
-	store, err := checkpoint.OpenDir(dir, "copy", "0-of-1")
 	if err != nil {
 		return err
 	}
@@ -28,29 +24,21 @@ func copyRows(ctx context.Context, fs *s3fs.FS, dir string, n int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(coord.Close(ctx), out.Close(ctx), store.Close()) }()
-	if _, err := coord.Restore(ctx); err != nil {
-		return err
-	}
-	for position.Get() < n {
-		if err := coord.Step(ctx, func() error { // the row and the position: in one checkpoint, or in none
+	_, err = coord.Restore(ctx)
+	for err == nil && position.Get() < n {
+		err = coord.Step(ctx, func() error { // the row and the position: in one checkpoint, or in none
 			row := fmt.Appendf(nil, "row %d", position.Get())
 			position.Set(position.Get() + 1)
 			return out.Writer(0).Write(ctx, row)
-		}); err != nil {
-			return err
-		}
-		if position.Get()%1000 == 0 { // or let coord.Run take them at an interval
-			if _, err := coord.Trigger(ctx); err != nil {
-				return err
-			}
-		}
+		})
 	}
-	if err := coord.Step(ctx, out.Seal); err != nil {
-		return err
+	if err == nil {
+		err = coord.Step(ctx, out.Seal)
 	}
-	_, err = coord.Trigger(ctx) // durable, published, proven
-	return err
+	if err == nil {
+		_, err = coord.Trigger(ctx) // durable, published, proven; coord.Run does it at an interval
+	}
+	return errors.Join(err, coord.Close(ctx), out.Close(ctx))
 }
 
 func Example() {
@@ -70,14 +58,19 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("error:", copyRows(context.Background(), fs, dir, 2500))
+	checkpoints, err := checkpoint.OpenDir(dir, "copy", "0-of-1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("error:", copyRows(context.Background(), fs, checkpoints, 2500))
 	for _, o := range store.Objects("data") {
 		fmt.Println(o.Key, bytes.Count(o.Data, []byte("\n")), "lines")
 	}
-	fmt.Println("closed:", fs.Close(context.Background()))
+	fmt.Println("closed:", errors.Join(checkpoints.Close(), fs.Close(context.Background())))
 	// Output:
 	// error: <nil>
-	// out/_sluice/copy/0-of-1/record-00000000000000000003.json 1 lines
+	// out/_sluice/copy/0-of-1/record-00000000000000000001.json 1 lines
 	// out/part_copy_0-of-1_e1_w0_0.raw 2500 lines
 	// closed: <nil>
 }
