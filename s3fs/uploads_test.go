@@ -108,6 +108,22 @@ func TestListMultipartUploads_StoreThatPagesInACircleIsAnError(t *testing.T) {
 }
 
 // Without markers in the answer the last upload of the page says where to go on; and a prefix that the store ignores is applied here.
+// versitygw 1.8.0 answers 400 to the upload id marker of its own first page.
+func TestListMultipartUploads_StoreThatRefusesItsOwnUploadIDMarker(t *testing.T) {
+	bubble(t, options{server: s3test.Options{PageSize: 2}}, func(t *testing.T, s store) {
+		for i := range 5 {
+			begin(t, s, fmt.Sprintf("p/%d", i))
+		}
+		s.srv.Control(s3test.Match{Op: s3test.ListMultipartUploads}, func(r s3test.Request) *s3test.Reply {
+			if r.Query.Get("upload-id-marker") != "" {
+				return s3test.Status(400, "InvalidArgument")
+			}
+			return nil
+		})
+		assert.Len(t, uploadsOf(t, s, "p/"), 5)
+	})
+}
+
 func TestListMultipartUploads_StoreWithoutMarkersAndPrefixes(t *testing.T) {
 	bubble(t, options{}, func(t *testing.T, s store) {
 		s.srv.Control(s3test.Match{Op: s3test.ListMultipartUploads}, func(r s3test.Request) *s3test.Reply {
