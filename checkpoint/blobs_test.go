@@ -40,7 +40,7 @@ func TestBlobs_PutConcurrently_ShareOneFileAndOneSync(t *testing.T) {
 	b, err := s.Blobs(ctx, 7)
 	must(t, err)
 	syncs := 0
-	p.hook = func(_ int, what, _ string) error {
+	p.Hook = func(_ int, what, _ string) error {
 		if what == "sync" {
 			syncs++
 		}
@@ -65,7 +65,7 @@ func TestBlobs_PutConcurrently_ShareOneFileAndOneSync(t *testing.T) {
 	if syncs != 1 {
 		t.Errorf("%d syncs", syncs)
 	}
-	p.fs.crash(nil)
+	p.Disk().Crash(nil)
 	for i, size := range sizes {
 		if !strings.HasPrefix(refs[i], "00000000000000000007-1-1.blob:") {
 			t.Errorf("ref %s is not in the one file", refs[i])
@@ -123,7 +123,7 @@ func TestBlobs_EveryFlippedBit_IsNoticedAtTheEnd(t *testing.T) {
 	for i := range 26 {
 		for bit := range 8 {
 			flip := func(data []byte) []byte { data[i] ^= 1 << bit; return data }
-			p.fs.edit(t, path, flip)
+			edit(t, p.Disk(), path, flip)
 			_, err := readBlob(ctx, s, ref)
 			d, damaged := errors.AsType[*DamagedError](err)
 			if damaged != (i >= 6) {
@@ -132,10 +132,10 @@ func TestBlobs_EveryFlippedBit_IsNoticedAtTheEnd(t *testing.T) {
 			if damaged && (d.File != path || d.ID != 3) {
 				t.Fatalf("%v does not name the file", err)
 			}
-			p.fs.edit(t, path, flip)
+			edit(t, p.Disk(), path, flip)
 		}
 	}
-	p.fs.edit(t, path, func(data []byte) []byte { return data[:25] })
+	edit(t, p.Disk(), path, func(data []byte) []byte { return data[:25] })
 	if _, err := s.OpenBlob(ctx, ref); err == nil {
 		t.Error("a cut file was opened")
 	}
@@ -175,7 +175,7 @@ func TestBlobs_Abort_DeletesWhatWasPut(t *testing.T) {
 		_, err = b.Put(ctx, strings.NewReader("x"), 1)
 		must(t, err)
 		must(t, end(b))
-		for _, path := range p.fs.paths() {
+		for _, path := range p.Disk().Paths() {
 			if strings.HasSuffix(path, ".blob") {
 				t.Errorf("%s: %s is left", name, path)
 			}

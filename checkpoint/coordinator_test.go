@@ -31,7 +31,7 @@ func TestTrigger_StoresEachParticipantInParallel_AndSavesOnlyWhenAllAreStored(t 
 	meet := func(context.Context, Blobs) ([]byte, []string, error) {
 		both.Done()
 		both.Wait() // hangs if they are stored one after the other
-		if slices.ContainsFunc(p.fs.paths(), func(name string) bool { return strings.Contains(name, "chk-") }) {
+		if slices.ContainsFunc(p.Disk().Paths(), func(name string) bool { return strings.Contains(name, "chk-") }) {
 			t.Error("the manifest is there before the participants are stored")
 		}
 		return nil, nil, nil
@@ -105,7 +105,7 @@ func TestTrigger_AFailedStore_CancelsTheOthers_DiscardsAll_AndDeletesTheBlobs(t 
 	if a.discarded != 1 || b.discarded != 1 {
 		t.Errorf("discarded: %d and %d", a.discarded, b.discarded)
 	}
-	for _, name := range p.fs.paths() {
+	for _, name := range p.Disk().Paths() {
 		if strings.HasSuffix(name, ".blob") || strings.Contains(name, "chk-") {
 			t.Errorf("%s is left", name)
 		}
@@ -228,7 +228,7 @@ func TestRestore_StateOfAMissingParticipant_IsAnErrorAndNotLost(t *testing.T) {
 
 func TestRestore_ThatFailsBeforeItTouchedAnything_MayBeTriedAgain(t *testing.T) {
 	s, p := newStore(t)
-	other, err := openDir(&proc{fs: p.fs}, "base", "job", "0-of-1")
+	other, err := openDir(p.Disk().Process(), "base", "job", "0-of-1")
 	must(t, err)
 	_, err = other.Claim(t.Context())
 	must(t, err)
@@ -309,7 +309,7 @@ func TestTrigger_APruneThatFails_IsNoFailureOfTheCheckpoint(t *testing.T) {
 	must(t, err)
 	_, err = c.Trigger(t.Context())
 	must(t, err)
-	p.hook = func(_ int, what, path string) error {
+	p.Hook = func(_ int, what, path string) error {
 		if what == "remove" && strings.Contains(path, "chk-") {
 			return syscall.EACCES
 		}
@@ -321,7 +321,7 @@ func TestTrigger_APruneThatFails_IsNoFailureOfTheCheckpoint(t *testing.T) {
 	if len(cleanup) != 1 || !errors.Is(cleanup[0].Err, syscall.EACCES) || c.Stats().CleanupFailures != 1 {
 		t.Errorf("%+v", cleanup)
 	}
-	p.hook = nil
+	p.Hook = nil
 	_, err = c.Trigger(t.Context())
 	must(t, err)
 	if ids, err := s.List(t.Context()); err != nil || !slices.Equal(ids, []ID{3}) {

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
 
 // script is a run of n checkpoints. It returns at the first error.
-func script(ctx context.Context, p *proc, w *world, n int) error {
+func script(ctx context.Context, p *crashfs.Process, w *world, n int) error {
 	j, _, err := startJob(ctx, p, w, Options{Retain: 2}, nil)
 	if err != nil {
 		return err
@@ -28,9 +30,9 @@ func script(ctx context.Context, p *proc, w *world, n int) error {
 }
 
 // recoverAndCheck restarts after a crash, runs on, and checks that every row was published once.
-func recoverAndCheck(ctx context.Context, m *memFS, w *world) error {
+func recoverAndCheck(ctx context.Context, m *crashfs.Disk, w *world) error {
 	newest, published := w.newest(), w.committed
-	j, id, err := startJob(ctx, &proc{fs: m}, w, Options{Retain: 2}, nil)
+	j, id, err := startJob(ctx, m.Process(), w, Options{Retain: 2}, nil)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -49,22 +51,22 @@ func recoverAndCheck(ctx context.Context, m *memFS, w *world) error {
 // eachCrash runs the script once per file operation, with the process dying just before that operation, and then what. It
 // returns the first violation.
 func eachCrash(t *testing.T, noSync func(dir bool, path string) bool,
-	then func(ctx context.Context, m *memFS, w *world, op int) error,
+	then func(ctx context.Context, m *crashfs.Disk, w *world, op int) error,
 ) error {
 	t.Helper()
 	ctx := t.Context()
 	for op, last := 0, false; !last; op++ {
-		m, w := newMemFS("base"), newWorld()
-		m.noSync = noSync
-		p := &proc{fs: m}
-		p.hook = func(n int, _, _ string) error {
+		m, w := crashfs.New("base"), newWorld()
+		m.NoSync = noSync
+		p := m.Process()
+		p.Hook = func(n int, _, _ string) error {
 			if n == op {
-				p.kill()
+				p.Kill()
 			}
 			return nil
 		}
 		err := script(ctx, p, w, 3)
-		last = p.count() <= op
+		last = p.Ops() <= op
 		if last && err != nil {
 			t.Fatalf("the script does not even work without a crash: %v", err)
 		}
@@ -77,8 +79,8 @@ func eachCrash(t *testing.T, noSync func(dir bool, path string) bool,
 
 func TestCrash_OfTheMachineAtEveryFileOperation_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
-	if err := eachCrash(t, nil, func(ctx context.Context, m *memFS, w *world, _ int) error {
-		m.crash(nil)
+	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+		m.Crash(nil)
 		return recoverAndCheck(ctx, m, w)
 	}); err != nil {
 		t.Error(err)
@@ -88,8 +90,8 @@ func TestCrash_OfTheMachineAtEveryFileOperation_LosesNoSavedCheckpoint(t *testin
 func TestCrash_OfTheMachineWithSomeUnsyncedDataKept_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
-		if err := eachCrash(t, nil, func(ctx context.Context, m *memFS, w *world, op int) error {
-			m.crash(rand.New(rand.NewPCG(seed, uint64(op))))
+		if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, op int) error {
+			m.Crash(rand.New(rand.NewPCG(seed, uint64(op))))
 			return recoverAndCheck(ctx, m, w)
 		}); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
@@ -99,7 +101,7 @@ func TestCrash_OfTheMachineWithSomeUnsyncedDataKept_LosesNoSavedCheckpoint(t *te
 
 func TestCrash_OfTheProcessOnly_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
-	if err := eachCrash(t, nil, func(ctx context.Context, m *memFS, w *world, _ int) error {
+	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
 		return recoverAndCheck(ctx, m, w)
 	}); err != nil {
 		t.Error(err)
@@ -110,13 +112,13 @@ func TestCrash_OfTheProcessOnly_LosesNoSavedCheckpoint(t *testing.T) {
 // by a crash of the machine after that: Claim has to sync what it finds.
 func TestCrash_OfTheMachineAfterARestart_LosesNothingThatTheRestartPublished(t *testing.T) {
 	t.Parallel()
-	if err := eachCrash(t, nil, func(ctx context.Context, m *memFS, w *world, _ int) error {
-		p := &proc{fs: m}
+	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+		p := m.Process()
 		if _, _, err := startJob(ctx, p, w, Options{Retain: 2}, nil); err != nil {
 			return err
 		}
-		p.kill()
-		m.crash(nil)
+		p.Kill()
+		m.Crash(nil)
 		return recoverAndCheck(ctx, m, w)
 	}); err != nil {
 		t.Error(err)
@@ -128,25 +130,25 @@ func TestCrash_DuringTheRestart_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
 	for first := 0; first < 120; first += 23 {
 		for second := 0; ; second++ {
-			m, w := newMemFS("base"), newWorld()
-			p := &proc{fs: m}
-			p.hook = func(n int, _, _ string) error {
+			m, w := crashfs.New("base"), newWorld()
+			p := m.Process()
+			p.Hook = func(n int, _, _ string) error {
 				if n == first {
-					p.kill()
+					p.Kill()
 				}
 				return nil
 			}
 			_ = script(t.Context(), p, w, 3)
-			m.crash(nil)
-			q := &proc{fs: m}
-			q.hook = func(n int, _, _ string) error {
+			m.Crash(nil)
+			q := m.Process()
+			q.Hook = func(n int, _, _ string) error {
 				if n == second {
-					q.kill()
+					q.Kill()
 				}
 				return nil
 			}
 			_, _, err := startJob(t.Context(), q, w, Options{Retain: 2}, nil)
-			m.crash(nil)
+			m.Crash(nil)
 			if err := recoverAndCheck(t.Context(), m, w); err != nil {
 				t.Fatalf("crash before operation %d, then before operation %d of the restart: %v", first, second, err)
 			}
@@ -160,13 +162,13 @@ func TestCrash_DuringTheRestart_LosesNoSavedCheckpoint(t *testing.T) {
 // The crash tests are only worth something if they notice a sync that is not there.
 func TestCrash_TestsNoticeEachMissingSync(t *testing.T) {
 	t.Parallel()
-	restartThenCrash := func(ctx context.Context, m *memFS, w *world, _ int) error {
-		p := &proc{fs: m}
+	restartThenCrash := func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+		p := m.Process()
 		if _, _, err := startJob(ctx, p, w, Options{Retain: 2}, nil); err != nil {
 			return err
 		}
-		p.kill()
-		m.crash(nil)
+		p.Kill()
+		m.Crash(nil)
 		return recoverAndCheck(ctx, m, w)
 	}
 	for name, noSync := range map[string]func(dir bool, path string) bool{
@@ -191,10 +193,10 @@ func TestFault_AtEveryFileOperation_CostsAtMostARestart(t *testing.T) {
 	t.Parallel()
 	for i, errno := range []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS} {
 		for op, last := i, false; !last; op += 3 { // each operation fails once
-			m, w := newMemFS("base"), newWorld()
-			p := &proc{fs: m}
+			m, w := crashfs.New("base"), newWorld()
+			p := m.Process()
 			var at string
-			p.hook = func(n int, what, path string) error {
+			p.Hook = func(n int, what, path string) error {
 				if n == op {
 					at = what + " " + path
 					return errno
@@ -204,13 +206,13 @@ func TestFault_AtEveryFileOperation_CostsAtMostARestart(t *testing.T) {
 			if err := faultyRun(t.Context(), p, w, errno); err != nil {
 				t.Fatalf("%v in operation %d, %s: %v", errno, op, at, err)
 			}
-			last = p.count() <= op
+			last = p.Ops() <= op
 		}
 	}
 }
 
 // faultyRun restarts whenever the run cannot go on, and checks the output in the end. An error must be reported as what it was.
-func faultyRun(ctx context.Context, p *proc, w *world, errno error) error {
+func faultyRun(ctx context.Context, p *crashfs.Process, w *world, errno error) error {
 	var j *job
 	var err error
 	for trigger := 0; trigger < 3; {

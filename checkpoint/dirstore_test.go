@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
 
 // manifest returns the smallest manifest that can be saved.
@@ -71,8 +73,8 @@ func TestOpenDir_OfSomethingThatIsNoReadableDirectory_SaysSo(t *testing.T) {
 	if _, err := OpenDir(file, "job", "0-of-1"); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("%v", err)
 	}
-	p := &proc{fs: newMemFS("base")}
-	p.hook = func(int, string, string) error { return syscall.EACCES }
+	p := crashfs.New("base").Process()
+	p.Hook = func(int, string, string) error { return syscall.EACCES }
 	if _, err := openDir(p, "base", "job", "0-of-1"); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "base/job/0-of-1") {
 		t.Errorf("%v", err)
 	}
@@ -134,13 +136,13 @@ func TestClaim_OfAStoreThatALiveRunHolds_SaysWho(t *testing.T) {
 }
 
 func TestClaim_ByTwoRunsAtTheSameTimeWithoutAWorkingLock_GivesTheEpochToOne(t *testing.T) {
-	m := newMemFS("base")
-	m.lockBroken = true
-	p := &proc{fs: m}
+	m := crashfs.New("base")
+	m.LockBroken = true
+	p := m.Process()
 	var other int64
-	p.hook = func(_ int, what, path string) error {
+	p.Hook = func(_ int, what, path string) error {
 		if what == "create" && strings.Contains(path, "epoch-") && other == 0 {
-			s, err := openDir(&proc{fs: m}, "base", "job", "0-of-1")
+			s, err := openDir(m.Process(), "base", "job", "0-of-1")
 			must(t, err)
 			other, err = s.Claim(t.Context())
 			must(t, err)
@@ -192,7 +194,7 @@ func TestSave_NeedsAClaimAndTheNextNumber(t *testing.T) {
 	if err := s.Save(ctx, manifest(3, epoch)); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	for _, name := range p.fs.paths() {
+	for _, name := range p.Disk().Paths() {
 		if strings.Contains(name, ".tmp-") {
 			t.Errorf("%s is left", name)
 		}
@@ -223,7 +225,7 @@ func TestSave_WhoseDirectorySyncFails_IsAmbiguous(t *testing.T) {
 	s, p := newStore(t)
 	epoch, err := s.Claim(ctx)
 	must(t, err)
-	p.hook = func(_ int, what, _ string) error {
+	p.Hook = func(_ int, what, _ string) error {
 		if what == "syncdir" {
 			return syscall.EIO
 		}
@@ -232,7 +234,7 @@ func TestSave_WhoseDirectorySyncFails_IsAmbiguous(t *testing.T) {
 	if err := s.Save(ctx, manifest(1, epoch)); !errors.Is(err, ErrAmbiguous) || !errors.Is(err, syscall.EIO) {
 		t.Errorf("Save = %v", err)
 	}
-	p.hook = func(_ int, what, _ string) error {
+	p.Hook = func(_ int, what, _ string) error {
 		if what == "link" {
 			return syscall.ENOSPC
 		}
@@ -241,22 +243,22 @@ func TestSave_WhoseDirectorySyncFails_IsAmbiguous(t *testing.T) {
 	s, p2 := newStore(t)
 	epoch, err = s.Claim(ctx)
 	must(t, err)
-	p2.hook = p.hook
+	p2.Hook = p.Hook
 	if err := s.Save(ctx, manifest(1, epoch)); errors.Is(err, ErrAmbiguous) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Save = %v, but it is certain that there is no manifest", err)
 	}
-	p2.hook = nil
+	p2.Hook = nil
 	must(t, s.Save(ctx, manifest(1, epoch)))
 }
 
 func TestSave_OnAFileSystemWithoutHardLinks_Renames(t *testing.T) {
 	ctx := t.Context()
 	s, p := newStore(t)
-	p.fs.noLinks = true
+	p.Disk().NoLinks = true
 	epoch, err := s.Claim(ctx)
 	must(t, err)
 	must(t, s.Save(ctx, manifest(1, epoch)))
-	p.fs.crash(nil)
+	p.Disk().Crash(nil)
 	m, err := s.Latest(ctx)
 	if err != nil || m.ID != 1 {
 		t.Errorf("Latest = %+v, %v", m, err)
@@ -296,17 +298,17 @@ func TestLatest_OfADamagedNewest_NamesTheNewestIntactOlderOne_AndDoesNotFallBack
 			t.Errorf("%s: %v, want %s and %d as the older one", what, err, file, older)
 		}
 	}
-	p.fs.edit(t, blobs[3], func(data []byte) []byte { return data[:3] })
+	edit(t, p.Disk(), blobs[3], func(data []byte) []byte { return data[:3] })
 	expect("blob cut", blobs[3], 3)
 	must(t, p.Remove(blobs[3]))
 	expect("blob gone", blobs[3], 3)
-	p.fs.edit(t, s.manifestPath(4), flip)
+	edit(t, p.Disk(), s.manifestPath(4), flip)
 	expect("manifest flipped", s.manifestPath(4), 3)
 	must(t, p.Remove(blobs[2]))
 	expect("blob of the older one gone too", s.manifestPath(4), 2)
-	p.fs.edit(t, s.manifestPath(2), func([]byte) []byte { return nil })
+	edit(t, p.Disk(), s.manifestPath(2), func([]byte) []byte { return nil })
 	expect("manifest empty", s.manifestPath(4), 1)
-	p.fs.edit(t, s.manifestPath(1), flip)
+	edit(t, p.Disk(), s.manifestPath(1), flip)
 	expect("nothing intact", s.manifestPath(4), 0)
 	if _, err := s.Load(ctx, 3); err != nil {
 		t.Errorf("Load does not look at blobs: %v", err)
@@ -315,7 +317,7 @@ func TestLatest_OfADamagedNewest_NamesTheNewestIntactOlderOne_AndDoesNotFallBack
 		t.Errorf("Load of nothing = %v", err)
 	}
 	// A manifest under the name of another one is damage as well.
-	p.fs.edit(t, s.manifestPath(4), func([]byte) []byte {
+	edit(t, p.Disk(), s.manifestPath(4), func([]byte) []byte {
 		m := manifest(3, epoch)
 		m.Job, m.Shard = "job", "0-of-1"
 		data, err := m.Encode()
@@ -331,7 +333,7 @@ func TestLatest_OfADiskThatDoesNotAnswer_IsNotCalledDamage(t *testing.T) {
 	epoch, err := s.Claim(ctx)
 	must(t, err)
 	must(t, s.Save(ctx, manifest(1, epoch)))
-	p.hook = func(_ int, what, _ string) error {
+	p.Hook = func(_ int, what, _ string) error {
 		if what == "read" {
 			return syscall.EIO
 		}
@@ -350,10 +352,10 @@ func TestLatest_BesideARunThatPrunes_FindsTheNewerOne(t *testing.T) {
 	epoch, err := s.Claim(ctx)
 	must(t, err)
 	must(t, s.Save(ctx, manifest(1, epoch)))
-	q := &proc{fs: p.fs}
+	q := p.Disk().Process()
 	reader, err := openDir(q, "base", "job", "0-of-1")
 	must(t, err)
-	q.hook = func(_ int, what, path string) error {
+	q.Hook = func(_ int, what, path string) error {
 		if what == "open" && strings.Contains(path, manifestName(1)) {
 			must(t, s.Save(ctx, manifest(2, epoch)))
 			must(t, s.Prune(ctx, 1))

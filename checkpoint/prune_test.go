@@ -6,11 +6,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
 
 // blobsLeft returns the blob files, without the directory.
-func blobsLeft(m *memFS) (names []string) {
-	for _, path := range m.paths() {
+func blobsLeft(m *crashfs.Disk) (names []string) {
+	for _, path := range m.Paths() {
 		if strings.HasSuffix(path, ".blob") {
 			names = append(names, filepath.Base(path))
 		}
@@ -51,18 +53,18 @@ func TestPrune_KeepsTheNewest_TheBlobsTheyName_AndWhatIsBeingWritten(t *testing.
 	if ids, err := s.List(ctx); err != nil || !slices.Equal(ids, []ID{2, 3}) {
 		t.Errorf("%v, %v", ids, err)
 	}
-	if got, want := blobsLeft(p.fs), []string{file1, file2, file3, file4}; !slices.Equal(got, want) {
+	if got, want := blobsLeft(p.Disk()), []string{file1, file2, file3, file4}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	must(t, s.Prune(ctx, 1))
-	if got, want := blobsLeft(p.fs), []string{file1, file3, file4}; !slices.Equal(got, want) {
+	if got, want := blobsLeft(p.Disk()), []string{file1, file3, file4}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// An attempt at 4 that was given up without Abort stops being live when 4 is saved.
 	ref4, again, _ := put(t, s, 4)
 	must(t, s.Save(ctx, manifest(4, epoch, ref4)))
 	must(t, s.Prune(ctx, 1))
-	if got, want := blobsLeft(p.fs), []string{again}; !slices.Equal(got, want) {
+	if got, want := blobsLeft(p.Disk()), []string{again}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -86,9 +88,9 @@ func TestPrune_RemovesWhatDeadRunsHaveLeft(t *testing.T) {
 	later := blobName(2, 9, 1)
 	create("blobs/" + later)
 	must(t, s.Close())
-	p.kill()
+	p.Kill()
 
-	p = &proc{fs: p.fs}
+	p = p.Disk().Process()
 	s, err = openDir(p, "base", "job", "0-of-1")
 	must(t, err)
 	epoch, err = s.Claim(ctx)
@@ -98,7 +100,7 @@ func TestPrune_RemovesWhatDeadRunsHaveLeft(t *testing.T) {
 	}
 	must(t, s.Prune(ctx, 1))
 	var left []string
-	for _, path := range p.fs.paths() {
+	for _, path := range p.Disk().Paths() {
 		left = append(left, strings.TrimPrefix(path, "base/job/0-of-1/"))
 	}
 	slices.Sort(left)
@@ -117,7 +119,7 @@ func TestPrune_LeavesBlobsOfALaterEpochAlone(t *testing.T) {
 	must(t, err)
 	must(t, f.Close())
 	must(t, s.Prune(ctx, 1))
-	if got := blobsLeft(p.fs); len(got) != 1 {
+	if got := blobsLeft(p.Disk()); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
 }
@@ -131,13 +133,13 @@ func TestPrune_WhenARetainedManifestCannotBeRead_TouchesNothing(t *testing.T) {
 		ref, _, _ := put(t, s, id)
 		must(t, s.Save(ctx, manifest(id, epoch, ref)))
 	}
-	before := p.fs.paths()
+	before := p.Disk().Paths()
 	slices.Sort(before)
-	p.fs.edit(t, s.manifestPath(2), func(data []byte) []byte { data[100] ^= 4; return data })
+	edit(t, p.Disk(), s.manifestPath(2), func(data []byte) []byte { data[100] ^= 4; return data })
 	if err := s.Prune(ctx, 2); err == nil || !strings.Contains(err.Error(), manifestName(2)) {
 		t.Errorf("Prune = %v", err)
 	}
-	after := p.fs.paths()
+	after := p.Disk().Paths()
 	slices.Sort(after)
 	if !slices.Equal(before, after) {
 		t.Errorf("%q became %q", before, after)
@@ -155,7 +157,7 @@ func TestPrune_AManifestThatCannotBeDeleted_KeepsItsBlobs(t *testing.T) {
 			ref, _, _ := put(t, s, id)
 			must(t, s.Save(ctx, manifest(id, epoch, ref)))
 		}
-		p.hook = func(_ int, what, _ string) error {
+		p.Hook = func(_ int, what, _ string) error {
 			if what == failing {
 				return syscall.EROFS
 			}
@@ -164,8 +166,8 @@ func TestPrune_AManifestThatCannotBeDeleted_KeepsItsBlobs(t *testing.T) {
 		if err := s.Prune(ctx, 1); err == nil {
 			t.Errorf("%s: no error", failing)
 		}
-		p.hook = nil
-		p.fs.crash(nil)
+		p.Hook = nil
+		p.Disk().Crash(nil)
 		for id := ID(1); id <= 2; id++ {
 			if _, err := s.intact(id); err != nil {
 				t.Errorf("%s: %v", failing, err)

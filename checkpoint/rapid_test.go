@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
 
 var errInjected = errors.New("injected")
@@ -18,10 +20,10 @@ var errInjected = errors.New("injected")
 // machine is a random history of one job: steps, checkpoints with failures in any phase, crashes of the process and of the machine,
 // and zombies that come back after their successor has begun.
 type machine struct {
-	fs     *memFS
+	fs     *crashfs.Disk
 	w      *world
 	cur    *job
-	proc   *proc
+	proc   *crashfs.Process
 	zombie *job
 	seed   uint64
 
@@ -44,8 +46,8 @@ func (m *machine) fail(what string, _ ID) error {
 // start begins a run, as often as a planned fault makes it fail.
 func (m *machine) start(t *rapid.T) {
 	for m.cur == nil {
-		p := &proc{fs: m.fs}
-		p.hook = func(int, string, string) error {
+		p := m.fs.Process()
+		p.Hook = func(int, string, string) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if m.failFile > 0 {
@@ -63,7 +65,7 @@ func (m *machine) start(t *rapid.T) {
 			if !errors.Is(err, syscall.EIO) {
 				t.Fatalf("restore: %v", err)
 			}
-			p.kill()
+			p.Kill()
 			continue
 		case id < newest || id < published:
 			t.Fatalf("restored %d where %d was saved and %d was published", id, newest, published)
@@ -74,7 +76,7 @@ func (m *machine) start(t *rapid.T) {
 
 func (m *machine) end() {
 	if m.cur != nil {
-		m.proc.kill()
+		m.proc.Kill()
 	}
 	m.cur = nil
 }
@@ -122,11 +124,11 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.end()
 			m.zombie = nil
 			m.seed = rapid.Uint64().Draw(t, "what survives")
-			m.fs.crash(rand.New(rand.NewPCG(m.seed, 0)))
+			m.fs.Crash(rand.New(rand.NewPCG(m.seed, 0)))
 		},
 		"leave a zombie": func(t *rapid.T) {
 			m.start(t)
-			m.fs.lockBroken = true
+			m.fs.LockBroken = true
 			m.zombie, m.cur = m.cur, nil
 			m.start(t)
 		},
@@ -144,7 +146,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 func TestProperty_WhateverHappens_EveryRowIsPublishedOnceAndInOrderAfterItIsDurable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &machine{fs: newMemFS("base"), w: newWorld(), failing: make(map[string]int)}
+		m := &machine{fs: crashfs.New("base"), w: newWorld(), failing: make(map[string]int)}
 		t.Repeat(m.actions())
 		clear(m.failing)
 		m.failFile = 0
@@ -162,9 +164,9 @@ func TestProperty_WhateverHappens_EveryRowIsPublishedOnceAndInOrderAfterItIsDura
 func TestCoordinator_CallsParticipantsInOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	m, w := newMemFS("base"), newWorld()
+	m, w := crashfs.New("base"), newWorld()
 	run := func(steps func(c *Coordinator)) (log []string) {
-		store, err := openDir(&proc{fs: m}, "base", "job-1", "0-of-1")
+		store, err := openDir(m.Process(), "base", "job-1", "0-of-1")
 		must(t, err)
 		defer store.Close()
 		// The phase Store runs in parallel: only one participant makes its order in the log certain.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
 
 // stub is a participant that does nothing, except what its fields say.
@@ -60,9 +62,9 @@ func (s *stubSnapshot) Store(ctx context.Context, b Blobs) ([]byte, []string, er
 func (s *stubSnapshot) Discard() { s.s.discarded++ }
 
 // newStore returns a store in a file system of its own.
-func newStore(t testing.TB) (*DirStore, *proc) {
+func newStore(t testing.TB) (*DirStore, *crashfs.Process) {
 	t.Helper()
-	p := &proc{fs: newMemFS("base")}
+	p := crashfs.New("base").Process()
 	s, err := openDir(p, "base", "job", "0-of-1")
 	must(t, err)
 	return s, p

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
 
 // The lock is broken in these tests: the second run begins while the first one, which it takes for dead, is only slow. It is held up before
@@ -14,11 +16,11 @@ func TestZombie_HeldUpAnywhere_NeverPublishesWhatItsSuccessorDoes(t *testing.T) 
 	for _, checkpoints := range []int{0, 1, 3} {
 		lost := 0
 		for op, last := 0, false; !last; op++ {
-			m, w := newMemFS("base"), newWorld()
-			m.lockBroken = true
-			p := &proc{fs: m}
+			m, w := crashfs.New("base"), newWorld()
+			m.LockBroken = true
+			p := m.Process()
 			last = true
-			p.hook = func(n int, _, _ string) error {
+			p.Hook = func(n int, _, _ string) error {
 				if n == op {
 					last = false
 					if err := successor(t.Context(), m, w, checkpoints); err != nil {
@@ -35,7 +37,7 @@ func TestZombie_HeldUpAnywhere_NeverPublishesWhatItsSuccessorDoes(t *testing.T) 
 				t.Errorf("zombie held up at operation %d: %v", op, err)
 			}
 			// A third run finds one line of history, and the unfinished business of both.
-			j, _, err := startJob(t.Context(), &proc{fs: m}, w, Options{}, nil)
+			j, _, err := startJob(t.Context(), m.Process(), w, Options{}, nil)
 			if err == nil {
 				err = j.finish(t.Context())
 			}
@@ -53,8 +55,8 @@ func TestZombie_HeldUpAnywhere_NeverPublishesWhatItsSuccessorDoes(t *testing.T) 
 }
 
 // successor takes over. It may lose the number of its first checkpoint to the zombie, never a later one.
-func successor(ctx context.Context, m *memFS, w *world, checkpoints int) error {
-	j, _, err := startJob(ctx, &proc{fs: m}, w, Options{Retain: 1}, nil)
+func successor(ctx context.Context, m *crashfs.Disk, w *world, checkpoints int) error {
+	j, _, err := startJob(ctx, m.Process(), w, Options{Retain: 1}, nil)
 	if err != nil {
 		return err
 	}
@@ -75,15 +77,15 @@ func successor(ctx context.Context, m *memFS, w *world, checkpoints int) error {
 // Two runs take turns, each believing in itself: as soon as the second has claimed, the first cannot save any more.
 func TestZombie_ThatWakesUpAfterASuccessorClaimed_IsFencedAndPublishesNothing(t *testing.T) {
 	ctx := t.Context()
-	m, w := newMemFS("base"), newWorld()
-	m.lockBroken = true
-	zombie, _, err := startJob(ctx, &proc{fs: m}, w, Options{}, nil)
+	m, w := crashfs.New("base"), newWorld()
+	m.LockBroken = true
+	zombie, _, err := startJob(ctx, m.Process(), w, Options{}, nil)
 	must(t, err)
 	must(t, zombie.write(ctx, 3))
 	_, err = zombie.c.Trigger(ctx)
 	must(t, err)
 
-	heir, id, err := startJob(ctx, &proc{fs: m}, w, Options{}, nil)
+	heir, id, err := startJob(ctx, m.Process(), w, Options{}, nil)
 	must(t, err)
 	if id != 1 {
 		t.Fatalf("restored checkpoint %d, want 1", id)

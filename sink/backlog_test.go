@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,16 +15,23 @@ import (
 )
 
 // memBlobs keeps the blobs of all checkpoints.
-type memBlobs struct{ m map[string][]byte }
+type memBlobs struct {
+	mu sync.Mutex // a snapshot stores the tails of its writers side by side
+	m  map[string][]byte
+}
 
 func (b *memBlobs) Put(_ context.Context, r io.Reader, _ int64) (string, error) {
 	d, err := io.ReadAll(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	ref := fmt.Sprint("b", len(b.m))
 	b.m[ref] = d
 	return ref, err
 }
 
 func (b *memBlobs) Open(_ context.Context, ref string) (io.ReadCloser, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return io.NopCloser(bytes.NewReader(b.m[ref])), nil
 }
 

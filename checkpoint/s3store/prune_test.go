@@ -2,6 +2,7 @@ package s3store
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -133,6 +134,7 @@ func TestPrune_CutOffAnywhere_LeavesWholeCheckpoints(t *testing.T) {
 			p.dieAt(begin+op, s3test.ResetAfter())
 			err = s.Prune(p.ctx, 2)
 			last = err == nil
+			synctest.Wait() // the request at which the process died has reached the store, and is carried out or not
 			reader, err := Open(w.start().fs, root, "job-1", sh)
 			require.NoError(t, err)
 			l, err := reader.look(t.Context(), "")
