@@ -33,7 +33,7 @@ func (s *Sink[T]) Commit(ctx context.Context, id checkpoint.ID) error {
 	if err := s.settleUnconfirmed(ctx); err != nil {
 		return err
 	}
-	if err := s.putFences(ctx); err != nil {
+	if err := s.putFences(ctx, id); err != nil {
 		return err
 	}
 	due := s.due(id)
@@ -187,7 +187,7 @@ func (s *Sink[T]) record(ctx context.Context, id checkpoint.ID, due []*part) err
 		r.TotalRows += p.rows
 		r.TotalBytes += p.upload.Offset()
 	}
-	if len(files) == 0 && len(r.Skipped) == 0 && s.fence != id {
+	if len(files) == 0 && len(r.Skipped) == 0 && !slices.Contains(s.fences, id) {
 		return nil
 	}
 	return s.putRecord(ctx, r, files)
@@ -217,10 +217,11 @@ func (s *Sink[T]) putRecord(ctx context.Context, r Record, files []*part) error 
 // putTries is how often a record is put. An answer that was lost is no retry of the client's: each is followed by a look.
 const putTries = 3
 
-// putFences writes empty records for the checkpoints before the restored one whose commits had not ended. A record of theirs that a dead
-// or replaced run has sent may still be on its way; the one that comes first stands, and a file must not be listed by both.
-func (s *Sink[T]) putFences(ctx context.Context) error {
-	for len(s.fences) > 0 {
+// putFences writes empty records for the checkpoints up to the restored one, but before the given one, whose commits had not ended. A record of
+// theirs that a dead or replaced run has sent may still be on its way; the one that comes first stands, and a file must not be
+// listed by two.
+func (s *Sink[T]) putFences(ctx context.Context, before checkpoint.ID) error {
+	for len(s.fences) > 0 && s.fences[0] < before {
 		if id := s.fences[0]; id > s.recorded {
 			if err := s.putRecord(ctx, s.newRecord(id), nil); err != nil {
 				return err

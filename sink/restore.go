@@ -62,9 +62,8 @@ func (s *Sink[T]) raiseFences(id checkpoint.ID, files []restoredFile) {
 	if !pending && len(s.skipped) == 0 || s.recorded == id {
 		return
 	}
-	s.fence = id
 	for _, open := range s.uncommitted {
-		if open > s.recorded && open < id {
+		if open > s.recorded {
 			s.fences = append(s.fences, open)
 		}
 	}

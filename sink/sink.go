@@ -62,9 +62,8 @@ type Sink[T any] struct {
 	committing  sync.Mutex
 	recorded    checkpoint.ID      // newest checkpoint with a commit record
 	unconfirmed *unconfirmedRecord // its PUT ended in an error
-	// fence is the restored checkpoint when it has files to publish and no record yet: it gets one in any case, be it empty, since the
-	// run that was replaced might write one later. fences are the ones before it that get an empty one first, in order.
-	fence  checkpoint.ID
+	// fences are the restored checkpoint, when it has files to publish and no record yet, and those before it whose commits had not
+	// ended, in order. They get a record in any case, be it empty: the run that was replaced might write one later.
 	fences []checkpoint.ID
 }
 

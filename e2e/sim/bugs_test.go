@@ -195,6 +195,27 @@ func TestFound_ARunThatCouldProveNothingStillTakesThePlaceOfTheRecord(t *testing
 	})
 }
 
+// Seed 12307: the first commit of a run has failed before it came to the restored checkpoint's record. The next one must take that place
+// before it lists the files in a record of its own.
+func TestFound_ARunWhoseFirstCommitBrokeOffTakesThePlacesWithTheNextOne(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1, 0, nil)
+		b.capture(1)
+		state, _ := b.capture(2)
+		b.start(2, 2, state)
+		stop := b.refuse(s3test.PutObject, recordKey(1))
+		require.Error(t, b.sink.Commit(t.Context(), 2))
+		stop()
+		b.capture(3)
+		b.commit(3)
+		for _, id := range []int64{1, 2} {
+			zombie := b.fs.PutIfAbsent(t.Context(), s3fs.Path{Bucket: bucket, Key: recordKey(id)}, []byte("the record of the replaced run"))
+			require.ErrorIs(t, zombie, s3fs.ErrExists)
+		}
+		b.requireOneRecordEach(6)
+	})
+}
+
 // The run that was replaced has written the record, and it lists a file that its successor could not prove.
 func TestFound_ARecordOfTheReplacedRunSettlesWhatItsSuccessorCouldNotProve(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

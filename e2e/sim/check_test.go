@@ -15,7 +15,7 @@ type ledger struct {
 	stolen  map[string]bool   // keys at which somebody else's object is
 	skipped int64             // rows that records say were given up
 	expired bool              // an upload has been taken away
-	clashes int               // parts that one life has written over another one's while both were alive
+	clashes int               // parts that a life has written over those of another one that was alive beside it
 }
 
 type partKey struct {
@@ -56,6 +56,8 @@ func (w *world) beforeCall(e *event) (check func()) {
 				w.checkRecord(key, o.Data)
 			}
 		}
+	case "PutObject checkpoint":
+		return w.scanManifests
 	case "UploadPart":
 		return func() { w.notePart(e) }
 	}
@@ -171,7 +173,7 @@ func (w *world) notePart(e *event) {
 			before := w.uploads.parts[k]
 			now := storedPart{size: int64(len(p.Data)), etag: p.ETag, life: e.life}
 			w.uploads.parts[k] = now
-			if before.life != nil && before.life != e.life && before.etag != p.ETag && len(w.zombies()) > 0 {
+			if before.life != nil && before.life != e.life && before.etag != p.ETag && (before.life.isZombie() || e.life.isZombie()) {
 				w.uploads.clashes++
 				w.stats.add("parts over which a zombie and its successor fought")
 			}

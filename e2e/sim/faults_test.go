@@ -23,7 +23,7 @@ type fault struct {
 
 // faults is all that may go wrong. An answer of 200 that is none is only given to a Complete: that is where stores are known to do it.
 func faults() []fault {
-	const complete, writes = "CompleteMultipartUpload", "CompleteMultipartUpload,PutObject file,PutObject record,UploadPart,CreateMultipartUpload"
+	const complete, writes = "CompleteMultipartUpload", "CompleteMultipartUpload,PutObject file,PutObject record,PutObject checkpoint,UploadPart,CreateMultipartUpload"
 	return []fault{
 		{name: "503 SlowDown", reply: s3test.SlowDown(), weight: 4},
 		{name: "503 without body", reply: s3test.EmptyBody503(), weight: 1},
@@ -59,7 +59,7 @@ func (w *world) drawFault(e *event) fault {
 		return fault{name: "503 SlowDown in a storm", reply: s3test.SlowDown()}
 	}
 	share := p.calls
-	if slices.Contains([]string{"CompleteMultipartUpload", "PutObject file", "PutObject record"}, e.what) {
+	if slices.Contains([]string{"CompleteMultipartUpload", "PutObject file", "PutObject record", "PutObject checkpoint"}, e.what) {
 		share = max(share, p.publishing)
 	}
 	if share == 0 || w.chance.Float64() >= share {

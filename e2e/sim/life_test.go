@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/checkpoint/crashfs"
+	"github.com/sluice-go/sluice/checkpoint/s3store"
 	"github.com/sluice-go/sluice/e2e/datagen"
 	"github.com/sluice-go/sluice/retrymode"
 	"github.com/sluice-go/sluice/s3fs"
@@ -111,11 +112,16 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.fs, err = w.openFS(ctx, &network{w: w, life: l}, p); err != nil {
 		return err
 	}
-	dir, err := checkpoint.OpenDirFS(l.proc, dirName, jobName, shard)
+	var store checkpoint.Store
+	if w.plan.bucket {
+		store, err = s3store.Open(l.fs, s3fs.Path{Bucket: stateBucket, Key: dirName}, jobName, checkpoint.Shard{Count: 1})
+	} else {
+		store, err = checkpoint.OpenDirFS(l.proc, dirName, jobName, shard)
+	}
 	if err != nil {
 		return err
 	}
-	l.store = orderedStore{dir, l}
+	l.store = orderedStore{store, l}
 	if l.source, err = datagen.NewSource(w.source, checkpoint.Shard{Count: 1}); err != nil {
 		return err
 	}

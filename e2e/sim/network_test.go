@@ -42,7 +42,7 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	what := operation(req)
-	text := what + " " + strings.TrimPrefix(strings.TrimPrefix(req.URL.Path, "/"+bucket), "/"+path.Key+"/")
+	text := what + " " + strings.TrimPrefix(strings.TrimPrefix(req.URL.Path, "/"+bucket+"/"+path.Key+"/"), "/"+stateBucket+"/"+chkDir+"/")
 	if part := req.URL.Query().Get("partNumber"); part != "" {
 		text += " part " + part
 	}
@@ -93,8 +93,12 @@ func operation(r *http.Request) string {
 		return "GetObject"
 	case r.Method == http.MethodPut && strings.HasPrefix(key, sink.RecordPrefix(path.Key, "")):
 		return "PutObject record"
+	case r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/"+stateBucket+"/"):
+		return "PutObject checkpoint"
 	case r.Method == http.MethodPut:
 		return "PutObject file"
+	case r.Method == http.MethodDelete:
+		return "DeleteObject"
 	}
 	return r.Method
 }

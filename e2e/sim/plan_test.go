@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,6 +14,7 @@ type plan struct {
 	rows   int64
 	length int // of a row, without its line feed
 	store  storePlan
+	bucket bool       // checkpoints are kept in a bucket instead of a directory
 	lives  []lifePlan // the last one is undisturbed
 	expire bool       // an upload that the newest checkpoint names is gone between two lives
 	skip   bool       // what has expired is given up, and recorded
@@ -89,8 +91,13 @@ type ending struct {
 var endings = []string{
 	"CompleteMultipartUpload", "CompleteMultipartUpload", "PutObject file", "PutObject record", "PutObject record", "HeadObject",
 	"UploadPart", "CreateMultipartUpload", "ListParts", "ListObjectsV2", "GetObject",
-	"sync", "syncdir", "syncdir", "link", "create", "write", "remove", "lock",
 }
+
+// Those of a directory of checkpoints, and those of a bucket of them.
+var (
+	fileEndings  = []string{"sync", "syncdir", "syncdir", "link", "create", "write", "remove", "lock"}
+	stateEndings = []string{"PutObject checkpoint", "PutObject checkpoint", "GetObject", "DeleteObject", "ListObjectsV2"}
+)
 
 func newPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -102,14 +109,15 @@ func newPlan(seed uint64) plan {
 		},
 		expire: r.IntN(25) == 0, skip: r.IntN(2) == 0, thief: r.IntN(60) == 0,
 	}
+	p.bucket = r.IntN(4) == 0
 	for range 1 + r.IntN(7) {
-		p.lives = append(p.lives, newLifePlan(r, true))
+		p.lives = append(p.lives, newLifePlan(r, true, p.bucket))
 	}
-	p.lives = append(p.lives, newLifePlan(r, false))
+	p.lives = append(p.lives, newLifePlan(r, false, p.bucket))
 	return p
 }
 
-func newLifePlan(r *rand.Rand, disturbed bool) lifePlan {
+func newLifePlan(r *rand.Rand, disturbed, bucket bool) lifePlan {
 	l := lifePlan{
 		writers: 1 + r.IntN(4), batch: pick(r, 1, 1, 2, 5),
 		partSize: 1<<10 + r.Int64N(7<<10), fileSize: pick[int64](r, 500, 2<<10, 10<<10, 40<<10) + r.Int64N(500),
@@ -132,16 +140,20 @@ func newLifePlan(r *rand.Rand, disturbed bool) lifePlan {
 	if r.IntN(6) == 0 {
 		l.faults.stormAfter, l.faults.storm = r.IntN(60), 5+r.IntN(60)
 	}
-	l.end = newEnding(r)
+	l.end = newEnding(r, bucket)
 	return l
 }
 
-func newEnding(r *rand.Rand) ending {
+func newEnding(r *rand.Rand, bucket bool) ending {
 	e := ending{how: pick(r, byKill, byKill, byKill, byPower, byPower, byPower, byPower, byStop, asZombie, asZombie)}
 	if r.IntN(5) < 2 {
 		e.nth = 1 + r.IntN(pick(r, 60, 200, 400))
 	} else {
-		e.what = endings[r.IntN(len(endings))]
+		all := slices.Concat(endings, fileEndings)
+		if bucket {
+			all = slices.Concat(endings, stateEndings)
+		}
+		e.what = all[r.IntN(len(all))]
 		e.nth = 1 + r.IntN(pick(r, 2, 6, 20))
 	}
 	if e.how == asZombie {
@@ -155,8 +167,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // String describes the plan, one line for each life.
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d rows of %d bytes, store %+v, an upload expires: %t (skipped: %t), a foreign object: %t\n",
-		p.seed, p.rows, p.length+1, p.store, p.expire, p.skip, p.thief)
+	fmt.Fprintf(&b, "seed %d: %d rows of %d bytes, checkpoints in a bucket: %t, store %+v, an upload expires: %t (skipped: %t), a foreign object: %t\n",
+		p.seed, p.rows, p.length+1, p.bucket, p.store, p.expire, p.skip, p.thief)
 	for i, l := range p.lives {
 		end := l.end.how.String()
 		if l.end.how != byItself {

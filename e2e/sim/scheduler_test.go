@@ -117,7 +117,7 @@ func (w *world) loop() {
 	}
 }
 
-// bury kills zombies whose time has come, and everybody after a failure.
+// bury kills zombies whose time has come, and everybody after a failure, and ends what is left of those who are dead.
 func (w *world) bury() {
 	w.mu.Lock()
 	failed, reap := w.failure != "", w.reap
@@ -125,7 +125,10 @@ func (w *world) bury() {
 	lives := slices.Clone(w.lives)
 	w.mu.Unlock()
 	for _, l := range lives {
-		if l.dead.Err() == nil && (failed || reap && l.isZombie()) {
+		switch {
+		case l.dead.Err() != nil:
+			w.land(l)
+		case failed || reap && l.isZombie():
 			w.kill(l, byKill)
 		}
 	}

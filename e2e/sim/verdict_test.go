@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/e2e/datagen"
 	"github.com/sluice-go/sluice/e2e/readback"
 	"github.com/sluice-go/sluice/multipart"
+	"github.com/sluice-go/sluice/s3fs"
 	"github.com/sluice-go/sluice/sink"
 )
 
@@ -54,8 +55,8 @@ func (w *world) suspect(l *life, err error) {
 	_, damaged := errors.AsType[*checkpoint.DamagedError](err)
 	_, mismatch := errors.AsType[*multipart.PartMismatchError](err)
 	_, piece := errors.AsType[*multipart.PieceError](err)
-	if piece && strings.Contains(err.Error(), errDisk.Error()) {
-		piece = false
+	if _, call := errors.AsType[*s3fs.OpError](err); call || errors.Is(err, errDisk) {
+		piece = false // it could not be read
 	}
 	for _, never := range []error{
 		sink.ErrNewerRecord, sink.ErrState, sink.ErrRecord, datagen.ErrPosition, multipart.ErrHandle, multipart.ErrForeign,
@@ -151,12 +152,16 @@ func (w *world) walk() {
 func (w *world) checkLeftovers() {
 	named := map[string]bool{}
 	manifests := 0
-	for _, path := range w.disk.Paths() {
+	paths := w.disk.Paths()
+	if w.plan.bucket {
+		paths = w.kept()
+	}
+	for _, path := range paths {
 		if !strings.HasPrefix(path, chkDir+"/chk-") {
 			continue
 		}
 		manifests++
-		text, err := w.disk.ReadDurable(path)
+		text, err := w.readKept(path)
 		if err != nil {
 			w.fail("%s: %v", path, err)
 			return
@@ -176,7 +181,7 @@ func (w *world) checkLeftovers() {
 	if retain := w.plan.lives[len(w.plan.lives)-1].retain; manifests > retain {
 		w.fail("%d checkpoints are left, %d are retained", manifests, retain)
 	}
-	for _, path := range w.disk.Paths() {
+	for _, path := range paths {
 		if strings.Contains(path, "/.tmp-") || strings.Contains(path, "/blobs/") && !named[path] {
 			w.fail("%s is left in the checkpoint directory, but no checkpoint needs it", path)
 		}

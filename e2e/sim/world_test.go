@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	bucket  = "data"
-	jobName = "main"
-	shard   = "0-of-1"
-	dirName = "checkpoints"
-	chkDir  = dirName + "/" + jobName + "/" + shard
+	bucket      = "data"
+	stateBucket = "state" // of the checkpoints, when they are in a bucket
+	jobName     = "main"
+	shard       = "0-of-1"
+	dirName     = "checkpoints"
+	chkDir      = dirName + "/" + jobName + "/" + shard
 )
 
 // path is where the sink writes.
@@ -79,7 +80,7 @@ func newWorld(p plan, s *stats) *world {
 			NumberOfRows: p.rows, Seed: int64(p.seed >> 1), Fields: []datagen.Field{datagen.RandomField("f", p.length)},
 		},
 		store: s3test.New(s3test.Options{
-			Buckets: []string{bucket}, MinPartSize: 1, PageSize: p.store.pageSize,
+			Buckets: []string{bucket, stateBucket}, MinPartSize: 1, PageSize: p.store.pageSize,
 			Quirks: s3test.Quirks{IgnoreChecksums: p.store.ignoresChecksums, CompleteRepeat404: p.store.repeat404},
 		}),
 	}
@@ -152,8 +153,21 @@ func (w *world) end(l *life, e *event) {
 	}
 }
 
-// kill ends a life at once. Store calls that were on their way have arrived, or not. Called by the scheduler.
+// kill ends a life at once. Called by the scheduler.
 func (w *world) kill(l *life, by how) {
+	w.logf("life %d ends: %s", l.number, by)
+	w.land(l)
+	l.proc.Kill()
+	if by == byPower && len(w.zombies()) == 0 {
+		w.disk.Crash(pick(w.chance, nil, w.chance))
+		w.manifest, w.newest = map[string]*manifest{}, nil
+		w.scanManifests()
+	}
+	l.die(errKilled) // last: the next life may begin from here on
+}
+
+// land removes what a life that ends still wants. Store calls that were on their way arrive now, or never.
+func (w *world) land(l *life) {
 	w.mu.Lock()
 	var flying []*event
 	w.waiting = slices.DeleteFunc(w.waiting, func(e *event) bool {
@@ -163,21 +177,13 @@ func (w *world) kill(l *life, by how) {
 		return e.life == l
 	})
 	w.mu.Unlock()
-	w.logf("life %d ends: %s", l.number, by)
 	slices.SortStableFunc(flying, func(a, b *event) int { return strings.Compare(a.text, b.text) })
 	for _, e := range flying {
 		if w.chance.IntN(3) == 0 {
-			w.stats.add("in flight at a crash, arrived: " + e.what)
+			w.stats.add("in flight at the end of a life, arrived: " + e.what)
 			w.serveLate(e)
 		}
 	}
-	l.proc.Kill()
-	if by == byPower && len(w.zombies()) == 0 {
-		w.disk.Crash(pick(w.chance, nil, w.chance))
-		w.manifest, w.newest = map[string]*manifest{}, nil
-		w.scanManifests()
-	}
-	l.die(errKilled) // last: the next life may begin from here on
 }
 
 // zombies returns those that are not dead.
@@ -190,6 +196,13 @@ func (w *world) zombies() (alive []*life) {
 		}
 	}
 	return alive
+}
+
+// haunted reports whether there was any zombie.
+func (w *world) haunted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.lives, (*life).isZombie)
 }
 
 // endZombies has the scheduler kill what still haunts, and waits for it.
