@@ -13,11 +13,16 @@ import (
 // the state of a call without the middleware.
 type call struct {
 	operation    string
+	scope        scope
 	attempts     int       // granted so far
 	conditional  bool      // the request carries If-Match or If-None-Match
 	expired      bool      // an attempt was refused for expired credentials
 	current      *grant    // of the attempt in flight
 	backoffSince time.Time // zero when not waiting for a retry
+
+	// What the limiter has to wait before the next attempt, from heldSince on.
+	hold, notBefore time.Duration
+	heldSince       time.Time
 }
 
 type callKey struct{}
@@ -32,6 +37,17 @@ func (c *call) sent(g *grant) {
 		c.attempts++
 		c.current = g
 	}
+}
+
+// takeHold returns what is left of the hold before the next attempt, and forgets it.
+func (c *call) takeHold(now time.Time) (hold, notBefore time.Duration) {
+	if c == nil || c.heldSince.IsZero() {
+		return 0, 0
+	}
+	passed := now.Sub(c.heldSince)
+	hold, notBefore = max(c.hold-passed, 0), max(c.notBefore-passed, 0)
+	c.hold, c.notBefore, c.heldSince = 0, 0, time.Time{}
+	return hold, notBefore
 }
 
 func (c *call) endBackoff(to *counters) {
@@ -94,7 +110,7 @@ func (callMiddleware) ID() string { return "sluice/retrymode.Call" }
 func (m callMiddleware) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
-	c := &call{operation: m.operation}
+	c := &call{operation: m.operation, scope: m.r.options.scopeOf(m.operation, in.Parameters)}
 	defer c.end(m.r) // also when next panics
 	out, metadata, err = next.HandleInitialize(context.WithValue(ctx, callKey{}, c), in)
 	c.end(m.r)
@@ -126,6 +142,6 @@ func (attemptMiddleware) HandleFinalize(ctx context.Context, in middleware.Final
 	}
 	deadline, _ := ctx.Deadline()
 	return out, metadata, &AttemptError{
-		Operation: c.operation, Attempts: c.attempts, Class: c.classify(ctx, err), Err: err, deadline: deadline,
+		Operation: c.operation, Attempts: c.attempts, Class: c.classify(ctx, err), Err: err, deadline: deadline, call: c,
 	}
 }

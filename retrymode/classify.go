@@ -266,6 +266,16 @@ func isLost(err error) bool {
 	return isConnection(err) || isBroken(err)
 }
 
+// isRefusal: the attempt was cut off instead of answered, or not even let in. A name that cannot be resolved and a certificate that is not trusted say
+// nothing about load.
+func isRefusal(err error) bool {
+	if statusOf(err) != 0 || !isLost(err) || isCertificate(err) {
+		return false
+	}
+	_, dns := errors.AsType[*net.DNSError](err)
+	return !dns
+}
+
 func isConnection(err error) bool {
 	var conn interface{ ConnectionError() bool }
 	return errors.As(err, &conn) && conn.ConnectionError()

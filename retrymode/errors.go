@@ -55,8 +55,8 @@ func (e *DeadlineError) Is(target error) bool { return target == context.Deadlin
 // Unwrap returns the last attempt's error.
 func (e *DeadlineError) Unwrap() error { return e.Err }
 
-// WaitError says that the context ended while an attempt waited to be sent. Nothing was sent. It matches the context's error
-// ([context.Canceled] or [context.DeadlineExceeded]) and its cause.
+// WaitError says that the context ended while an attempt waited to be sent, or would have ended before the wait did. Nothing was sent. It
+// matches the context's error ([context.Canceled] or [context.DeadlineExceeded]) and its cause.
 type WaitError struct {
 	Operation string        // SDK name of the operation
 	For       string        // what it waited for: "limiter" or "slot"
@@ -83,7 +83,9 @@ type AttemptError struct {
 	Class     Class  // class of Err for this operation
 	Err       error
 
-	deadline time.Time // of the call, zero = none; RetryDelay has no context
+	// RetryDelay has no context: these are the call's deadline, zero = none, and the call, nil = ended.
+	deadline time.Time
+	call     *call
 }
 
 func (e *AttemptError) Error() string { return e.Err.Error() }

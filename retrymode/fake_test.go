@@ -159,6 +159,13 @@ func adaptive(retries int) Options {
 	return o
 }
 
+// sdkAdaptive is adaptive mode with the limiter of the SDK.
+func sdkAdaptive(retries int) Options {
+	o := adaptive(retries)
+	o.Limiter = LimiterSDK
+	return o
+}
+
 // newClient is a real client with r in front of w.
 func newClient(r *Retryer, w http.RoundTripper, opts ...func(*s3.Options)) *s3.Client {
 	o := s3.Options{

@@ -54,3 +54,25 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	*m = v
 	return nil
 }
+
+// Limiter is what paces attempts in adaptive mode. The zero value is unset and not valid in [Options].
+type Limiter int
+
+const (
+	// LimiterGate paces at the rate that the store delivers: see package [github.com/sluice-go/sluice/retrymode/gate].
+	LimiterGate Limiter = iota + 1
+	// LimiterSDK is the limiter of the AWS SDK's adaptive mode.
+	LimiterSDK
+)
+
+// String returns the spelling used in configuration files.
+func (l Limiter) String() string {
+	switch l {
+	case LimiterGate:
+		return "gate"
+	case LimiterSDK:
+		return "sdk"
+	default:
+		return fmt.Sprintf("Limiter(%d)", int(l))
+	}
+}

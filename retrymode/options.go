@@ -22,6 +22,12 @@ var (
 		config.AtLeast(time.Millisecond))
 	KeyMaxBackoff = config.Duration("s3.retry.max-backoff", 20*time.Second,
 		"Upper bound of the random wait before any retry. Not shorter than the two base delays.", config.AtLeast(time.Millisecond))
+	KeyLimiter = config.Enum("s3.retry.adaptive.limiter", LimiterGate, []Limiter{LimiterGate, LimiterSDK},
+		"What paces attempts in adaptive mode: gate paces at the rate that the store delivers, sdk is the limiter of the AWS SDK, kept for comparison.")
+	KeyScope = config.Enum("s3.retry.adaptive.scope", ScopeBucket, []Scope{ScopeBucket, ScopePrefix, ScopeEndpoint},
+		"Which calls share a gate: the reads and the writes of a bucket, of a key prefix in it, or all calls of the endpoint.")
+	KeyPrefixDepth = config.Int("s3.retry.adaptive.prefix-depth", 1,
+		"Path segments of a key that are its prefix, for scope prefix.", config.Range[int64](1, 16))
 	KeyCircuitBreaker = config.Bool("s3.retry.circuit-breaker.enabled", false,
 		"Whether a client whose retries keep failing ends calls early, by the retry quota of the AWS SDK, instead of using up the retries of each.")
 )
@@ -33,7 +39,7 @@ const maxRetries = 1_000_000
 func Keys() []config.Info {
 	return []config.Info{
 		KeyMode.Info(), KeyMaxNumRetries.Info(), KeyBaseDelay.Info(), KeyThrottleBaseDelay.Info(), KeyMaxBackoff.Info(),
-		KeyCircuitBreaker.Info(),
+		KeyLimiter.Info(), KeyScope.Info(), KeyPrefixDepth.Info(), KeyCircuitBreaker.Info(),
 	}
 }
 
@@ -47,6 +53,11 @@ type Options struct {
 	ThrottleBaseDelay time.Duration
 	// MaxBackoff bounds every wait that the server did not ask for. Not shorter than either base.
 	MaxBackoff time.Duration
+	// Limiter paces attempts in adaptive mode. Scope says which of them share a gate, PrefixDepth how many path segments of a key are its
+	// prefix; the SDK's limiter has no scopes.
+	Limiter     Limiter
+	Scope       Scope
+	PrefixDepth int
 	// CircuitBreaker turns the SDK's retry quota on.
 	CircuitBreaker bool
 	// MaxInFlight is the number of attempts in flight, PriorityInFlight how many more are kept for the priority lane; the connection
@@ -63,6 +74,9 @@ func DefaultOptions() Options {
 		BaseDelay:         100 * time.Millisecond,
 		ThrottleBaseDelay: time.Second,
 		MaxBackoff:        20 * time.Second,
+		Limiter:           LimiterGate,
+		Scope:             ScopeBucket,
+		PrefixDepth:       1,
 		MaxInFlight:       50,
 		PriorityInFlight:  8,
 	}
@@ -76,6 +90,9 @@ func FromConfig(c *config.Config) (Options, error) {
 	o.BaseDelay = config.Get(c, KeyBaseDelay)
 	o.ThrottleBaseDelay = config.Get(c, KeyThrottleBaseDelay)
 	o.MaxBackoff = config.Get(c, KeyMaxBackoff)
+	o.Limiter = config.Get(c, KeyLimiter)
+	o.Scope = config.Get(c, KeyScope)
+	o.PrefixDepth = int(config.Get(c, KeyPrefixDepth))
 	o.CircuitBreaker = config.Get(c, KeyCircuitBreaker)
 	return o, o.Validate()
 }
@@ -87,6 +104,15 @@ func (o Options) Validate() error {
 
 	if o.Mode != Standard && o.Mode != Adaptive {
 		problem("%s: unknown mode %d", KeyMode.Name(), int(o.Mode))
+	}
+	if o.Limiter != LimiterGate && o.Limiter != LimiterSDK {
+		problem("%s: unknown limiter %d", KeyLimiter.Name(), int(o.Limiter))
+	}
+	if o.Scope < ScopeBucket || o.Scope > ScopeEndpoint {
+		problem("%s: unknown scope %d", KeyScope.Name(), int(o.Scope))
+	}
+	if o.PrefixDepth < 1 {
+		problem("%s: %d is less than 1", KeyPrefixDepth.Name(), o.PrefixDepth)
 	}
 	if o.MaxRetries < 0 || o.MaxRetries > maxRetries {
 		problem("%s: %d is not between 0 and %d", KeyMaxNumRetries.Name(), o.MaxRetries, maxRetries)

@@ -26,19 +26,20 @@ func TestConfigurationWithoutKeysIsTheDefault(t *testing.T) {
 	assert.Equal(t, DefaultOptions(), o)
 	assert.Equal(t, Options{
 		Mode: Adaptive, MaxRetries: 3, BaseDelay: 100 * time.Millisecond, ThrottleBaseDelay: time.Second, MaxBackoff: 20 * time.Second,
-		CircuitBreaker: false, MaxInFlight: 50, PriorityInFlight: 8,
+		Limiter: LimiterGate, Scope: ScopeBucket, PrefixDepth: 1, CircuitBreaker: false, MaxInFlight: 50, PriorityInFlight: 8,
 	}, o)
 }
 
 func TestEveryKeyReachesItsOption(t *testing.T) {
 	c, err := load(t, "s3.retry.mode=Standard", "s3.retry.max-num-retries=0", "s3.retry.base-delay=50 ms", "s3.retry.throttle.base-delay=2 s",
-		"s3.retry.max-backoff=1 min", "s3.retry.circuit-breaker.enabled=true")
+		"s3.retry.max-backoff=1 min", "s3.retry.circuit-breaker.enabled=true", "s3.retry.adaptive.limiter=SDK",
+		"s3.retry.adaptive.scope=prefix", "s3.retry.adaptive.prefix-depth=3")
 	require.NoError(t, err)
 	o, err := FromConfig(c)
 	require.NoError(t, err)
 	assert.Equal(t, Options{
 		Mode: Standard, MaxRetries: 0, BaseDelay: 50 * time.Millisecond, ThrottleBaseDelay: 2 * time.Second, MaxBackoff: time.Minute,
-		CircuitBreaker: true, MaxInFlight: 50, PriorityInFlight: 8,
+		Limiter: LimiterSDK, Scope: ScopePrefix, PrefixDepth: 3, CircuitBreaker: true, MaxInFlight: 50, PriorityInFlight: 8,
 	}, o)
 }
 
@@ -80,6 +81,9 @@ func TestModeIsWrittenAsItIsRead(t *testing.T) {
 func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	err := Options{MaxRetries: -1, BaseDelay: time.Minute, ThrottleBaseDelay: -time.Second, MaxBackoff: time.Second, PriorityInFlight: -3}.Validate()
 	require.EqualError(t, err, `s3.retry.mode: unknown mode 0
+s3.retry.adaptive.limiter: unknown limiter 0
+s3.retry.adaptive.scope: unknown scope 0
+s3.retry.adaptive.prefix-depth: 0 is less than 1
 s3.retry.max-num-retries: -1 is not between 0 and 1000000
 s3.retry.base-delay: 1 min is longer than s3.retry.max-backoff (1 s)
 s3.retry.throttle.base-delay: -1 s is not positive

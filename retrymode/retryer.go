@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	"github.com/sluice-go/sluice/retrymode/gate"
 )
 
 // Retryer owns the attempts of all calls of one S3 client: see the package comment for what it guarantees. It is safe for concurrent use
@@ -18,6 +21,8 @@ type Retryer struct {
 	options  Options
 	backoff  backoff
 	limiter  limiter
+	gates    *gateLimiter // the limiter, when it is the gate
+	params   gate.Params  // of the gates
 	slots    *slots
 	breaker  *breaker // nil = off
 	recorder recorder
@@ -48,7 +53,14 @@ func New(o Options, opts ...Option) (*Retryer, error) {
 		sdk:     retry.NewStandard(func(s *retry.StandardOptions) { s.RateLimiter = firstMarker{} }),
 	}
 	if o.Mode == Adaptive {
-		r.limiter = newSDKLimiter()
+		switch o.Limiter {
+		case LimiterSDK:
+			r.limiter = newSDKLimiter()
+		default:
+			r.params = gate.Defaults(o.ThrottleBaseDelay, o.MaxBackoff)
+			r.gates = newGateLimiter(r.params)
+			r.limiter = r.gates
+		}
 	}
 	for _, opt := range opts {
 		opt(r)
@@ -85,6 +97,9 @@ func (r *Retryer) RetryDelay(n int, err error) (time.Duration, error) {
 	var deadline time.Time
 	if ae, ok := errors.AsType[*AttemptError](err); ok {
 		deadline = ae.deadline
+		if ae.call != nil && r.limiter.Holds() && (ae.Class == Throttle || isRefusal(err)) {
+			return 0, r.holdBack(ae, n, hint, now)
+		}
 	}
 	if deadline.IsZero() {
 		return r.backoff.delay(n, Classify(err), min(hint, r.options.MaxBackoff)), nil
@@ -94,6 +109,25 @@ func (r *Retryer) RetryDelay(n int, err error) (time.Duration, error) {
 		return 0, &DeadlineError{Wait: wait, Left: left, Err: err}
 	}
 	return wait, nil
+}
+
+// holdBack leaves the wait before the retry that follows a refused attempt to the limiter.
+func (r *Retryer) holdBack(ae *AttemptError, n int, hint time.Duration, now time.Time) error {
+	hold := r.params.HoldFor(n, r.backoff.random())
+	if hint > 0 {
+		hint += scale(r.backoff.random(), r.backoff.throttle) // those who were told the same time do not come back together
+	}
+	if ae.deadline.IsZero() {
+		hint = min(hint, r.options.MaxBackoff)
+	} else {
+		left := ae.deadline.Sub(now)
+		if hint >= left {
+			return &DeadlineError{Wait: hint, Left: left, Err: ae}
+		}
+		hold = min(hold, left/2) // a hold may end early: what is left is worth a try
+	}
+	ae.call.hold, ae.call.notBefore, ae.call.heldSince = hold, hint, now
+	return nil
 }
 
 // GetRetryToken is asked for permission before a retry. It refuses when the breaker does, with a [BreakerOpenError].
@@ -146,10 +180,16 @@ func (r *Retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 		g.counters.abandoned.Add(1)
 		return nil, err
 	}
-	if err := g.waitLimiter(ctx, operation, start); err != nil {
+	priority := hasPriority(ctx, operation)
+	a := attempt{operation: operation, first: g.first, priority: priority}
+	if c != nil {
+		a.scope = c.scope
+	}
+	a.hold, a.notBefore = c.takeHold(start)
+	if err := g.waitLimiter(ctx, operation, a, start); err != nil {
 		return nil, err
 	}
-	if err := g.waitSlot(ctx, operation); err != nil {
+	if err := g.waitSlot(ctx, operation, priority); err != nil {
 		return nil, err
 	}
 	c.sent(g)
@@ -178,49 +218,82 @@ type grant struct {
 	r        *Retryer
 	counters *counters
 	first    bool
-	done     func(outcome)
+	permit   permit
 	lane     chan struct{} // nil = no slot
 	since    time.Time
 	settled  atomic.Bool
 }
 
-func (g *grant) waitLimiter(ctx context.Context, operation string, start time.Time) error {
+func (g *grant) waitLimiter(ctx context.Context, operation string, a attempt, start time.Time) error {
 	waiting := &g.r.recorder.waitingLimiter
 	waiting.Add(1)
-	done, err := g.r.limiter.Wait(ctx, attempt{operation: operation, first: g.first})
+	p, err := g.r.limiter.Wait(ctx, a)
 	waiting.Add(-1)
 	waited := time.Since(start)
-	g.counters.limiterWait.Add(int64(waited))
 	if err != nil {
+		g.counters.limiterWait.Add(int64(waited))
 		g.counters.abandoned.Add(1)
-		return &WaitError{Operation: operation, For: "limiter", Waited: waited, Err: err, Cause: context.Cause(ctx)}
+		return waitError(ctx, operation, "limiter", waited, err)
 	}
-	g.done, g.since = done, start.Add(waited)
+	held := p.Held()
+	g.counters.backoffWait.Add(int64(held))
+	g.counters.limiterWait.Add(int64(waited - held))
+	g.permit, g.since = p, start.Add(waited)
 	return nil
 }
 
-func (g *grant) waitSlot(ctx context.Context, operation string) error {
+// waitSlot takes a slot. The rate may be cut while it waits for one; then the slot goes back and the attempt to its place at the limiter.
+func (g *grant) waitSlot(ctx context.Context, operation string, priority bool) error {
 	if operation == "CreateSession" {
 		return nil // made inside an attempt that holds a slot, to sign it: waiting for another one could be for ever
 	}
-	waiting := &g.r.recorder.waitingSlot
-	waiting.Add(1)
-	lane, err := g.r.slots.acquire(ctx, hasPriority(ctx, operation))
-	waiting.Add(-1)
-	waited := time.Since(g.since)
-	g.counters.slotWait.Add(int64(waited))
-	if err != nil {
-		g.forfeit()
-		return &WaitError{Operation: operation, For: "slot", Waited: waited, Err: err, Cause: context.Cause(ctx)}
+	for {
+		waiting := &g.r.recorder.waitingSlot
+		waiting.Add(1)
+		lane, err := g.r.slots.acquire(ctx, priority)
+		waiting.Add(-1)
+		waited := time.Since(g.since)
+		g.counters.slotWait.Add(int64(waited))
+		if err != nil {
+			g.forfeit()
+			return waitError(ctx, operation, "slot", waited, err)
+		}
+		g.since = g.since.Add(waited)
+		if !g.permit.Stale() {
+			g.lane = lane
+			return nil
+		}
+		g.r.slots.release(lane)
+		g.r.recorder.waitingLimiter.Add(1)
+		err = g.permit.Again(ctx)
+		g.r.recorder.waitingLimiter.Add(-1)
+		waited = time.Since(g.since)
+		g.counters.limiterWait.Add(int64(waited))
+		if err != nil {
+			g.settled.Store(true)
+			g.counters.abandoned.Add(1)
+			return waitError(ctx, operation, "limiter", waited, err)
+		}
+		g.since = g.since.Add(waited)
 	}
-	g.lane, g.since = lane, g.since.Add(waited)
-	return nil
+}
+
+func waitError(ctx context.Context, operation, what string, waited time.Duration, err error) *WaitError {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = err // the context has not ended, it would have
+	}
+	return &WaitError{Operation: operation, For: what, Waited: waited, Err: err, Cause: cause}
 }
 
 // release ends an attempt that was sent.
 func (g *grant) release(err error) error {
-	class := Classify(err)
-	g.settle(outcome{sent: true, class: class, lost: err != nil && class != Canceled && statusOf(err) == 0 && isLost(err)})
+	class, status := Classify(err), statusOf(err)
+	g.settle(outcome{
+		sent: true, class: class,
+		lost:   err != nil && class != Canceled && isRefusal(err),
+		served: err == nil || class == Permanent && status != 0 || status/100 == 4 && class != Throttle && status != http.StatusRequestTimeout,
+	})
 	return nil // an error here would replace the attempt's own
 }
 
@@ -235,7 +308,7 @@ func (g *grant) settle(o outcome) bool {
 	if g.lane != nil {
 		g.r.slots.release(g.lane)
 	}
-	g.done(o)
+	g.permit.Done(o)
 	g.r.breaker.report(g.first, o)
 	if !o.sent {
 		g.counters.abandoned.Add(1)

@@ -43,7 +43,7 @@ func newSDKLimiter() *sdkLimiter {
 }
 
 // Wait takes one token, in order of arrival.
-func (l *sdkLimiter) Wait(ctx context.Context, _ attempt) (func(outcome), error) {
+func (l *sdkLimiter) Wait(ctx context.Context, _ attempt) (permit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (l *sdkLimiter) Wait(ctx context.Context, _ attempt) (func(outcome), error)
 
 	release, err := l.mode.GetAttemptToken(ctx)
 	if err == nil {
-		return l.done(release), nil
+		return &sdkPermit{release: release}, nil
 	}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -67,24 +67,31 @@ func (l *sdkLimiter) Wait(ctx context.Context, _ attempt) (func(outcome), error)
 			return nil, ctx.Err()
 		}
 		if release, err = l.mode.GetAttemptToken(ctx); err == nil {
-			return l.done(release), nil
+			return &sdkPermit{release: release}, nil
 		}
 	}
 }
 
-// done tells the SDK's limiter what it understands: throttled or not. An attempt that was not sent is kept from it, since it counts
+// Holds implements limiter.
+func (l *sdkLimiter) Holds() bool { return false }
+
+// sdkPermit is a token that was taken. The SDK's limiter knows no stale ones.
+type sdkPermit struct {
+	unlimited
+	release func(error) error
+}
+
+// Done tells the SDK's limiter what it understands: throttled or not. An attempt that was not sent is kept from it, since it counts
 // every report as an answer of the store; the token is spent all the same.
-func (l *sdkLimiter) done(release func(error) error) func(outcome) {
-	return func(o outcome) {
-		if !o.sent {
-			return
-		}
-		var err error
-		if o.class == Throttle {
-			err = errThrottled
-		}
-		_ = release(err) // never fails: the quota behind it is ratelimit.None
+func (p *sdkPermit) Done(o outcome) {
+	if !o.sent {
+		return
 	}
+	var err error
+	if o.class == Throttle {
+		err = errThrottled
+	}
+	_ = p.release(err) // never fails: the quota behind it is ratelimit.None
 }
 
 // errThrottled stands for a throttle in front of the SDK's limiter.

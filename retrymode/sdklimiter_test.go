@@ -40,7 +40,7 @@ func burst(t *testing.T, c *s3.Client, op func(context.Context, *s3.Client) erro
 
 func TestAdaptiveWaitsForNothingUntilTheFirstThrottle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w, r := slow(100*time.Millisecond), newRetryer(t, adaptive(3))
+		w, r := slow(100*time.Millisecond), newRetryer(t, sdkAdaptive(3))
 		start := time.Now()
 		assert.Zero(t, burst(t, newClient(r, w), get, 320, 32))
 		assert.Equal(t, time.Second, time.Since(start))
@@ -59,15 +59,15 @@ func TestLimiterLearnsFromEveryThrottleAndFromNothingElse(t *testing.T) {
 		body   string
 		paced  bool
 	}{
-		{"SlowDown", adaptive(3), get, 503, xmlError("SlowDown"), true},
-		{"SlowDownWrite", adaptive(3), put, 503, xmlError("SlowDownWrite"), true},
-		{"HEAD", adaptive(3), head, 503, "", true},
-		{"empty body", adaptive(3), get, 503, "", true},
-		{"HTML", adaptive(3), get, 503, "<html>busy</html>", true},
-		{"429", adaptive(3), get, 429, "", true},
-		{"inside a 200", adaptive(3), complete, 200, xmlError("SlowDown"), true},
-		{"500", adaptive(3), get, 500, xmlError("InternalError"), false},
-		{"404", adaptive(3), get, 404, xmlError("NoSuchKey"), false},
+		{"SlowDown", sdkAdaptive(3), get, 503, xmlError("SlowDown"), true},
+		{"SlowDownWrite", sdkAdaptive(3), put, 503, xmlError("SlowDownWrite"), true},
+		{"HEAD", sdkAdaptive(3), head, 503, "", true},
+		{"empty body", sdkAdaptive(3), get, 503, "", true},
+		{"HTML", sdkAdaptive(3), get, 503, "<html>busy</html>", true},
+		{"429", sdkAdaptive(3), get, 429, "", true},
+		{"inside a 200", sdkAdaptive(3), complete, 200, xmlError("SlowDown"), true},
+		{"500", sdkAdaptive(3), get, 500, xmlError("InternalError"), false},
+		{"404", sdkAdaptive(3), get, 404, xmlError("NoSuchKey"), false},
 		{"standard", standard(3), get, 503, xmlError("SlowDown"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestLimiterDoesNotSpinInVirtualTime(t *testing.T) {
 				time.Sleep(time.Duration(phase) * 100 * time.Millisecond) // the limiter's half seconds follow the clock
 				w := untilStopped(1, 503, "")
 				w.latency = 100 * time.Millisecond
-				r := newRetryer(t, adaptive(3), WithRandom(half{}))
+				r := newRetryer(t, sdkAdaptive(3), WithRandom(half{}))
 				c := newClient(r, w)
 				for range 5 {
 					require.NoError(t, get(t.Context(), c))
@@ -110,7 +110,7 @@ func TestLimiterDoesNotSpinInVirtualTime(t *testing.T) {
 // Callers are served in the order in which they came, so the slowest of n waits for n tokens and not for as long as it happens to lose.
 func TestLimiterServesCallersInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := newRetryer(t, adaptive(0))
+		r := newRetryer(t, sdkAdaptive(0))
 		require.Error(t, get(t.Context(), newClient(r, always(503, "")))) // 0.5 calls a second from now on
 		var mu sync.Mutex
 		var order []int
@@ -118,14 +118,14 @@ func TestLimiterServesCallersInOrder(t *testing.T) {
 		for i := range 20 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				done, err := r.limiter.Wait(t.Context(), attempt{})
+				permit, err := r.limiter.Wait(t.Context(), attempt{})
 				if !assert.NoError(t, err) {
 					return
 				}
 				mu.Lock()
 				order = append(order, i)
 				mu.Unlock()
-				done(outcome{})
+				permit.Done(outcome{})
 			})
 		}
 		start := time.Now()
@@ -138,7 +138,7 @@ func TestLimiterServesCallersInOrder(t *testing.T) {
 
 func TestCancelWhileWaitingInTheLimiter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := newRetryer(t, adaptive(0))
+		r := newRetryer(t, sdkAdaptive(0))
 		w := always(503, "")
 		c := newClient(r, w)
 		require.Error(t, get(t.Context(), c))
@@ -179,11 +179,14 @@ func TestLimiterHearsOfEveryAttemptExactlyOnce(t *testing.T) {
 		require.Error(t, get(t.Context(), newClient(r, &wire{answer: func(int, *http.Request, []byte) (*http.Response, error) {
 			return nil, errBoom
 		}})))
+		got, wrote := scope{bucket: "b", kind: kindRead}, scope{bucket: "b", kind: kindWrite}
 		assert.Equal(t, []attempt{
-			{"GetObject", true}, {"GetObject", false}, {"PutObject", true}, {"PutObject", false}, {"GetObject", true}, {"GetObject", false},
+			{operation: "GetObject", scope: got, first: true}, {operation: "GetObject", scope: got},
+			{operation: "PutObject", scope: wrote, first: true}, {operation: "PutObject", scope: wrote},
+			{operation: "GetObject", scope: got, first: true}, {operation: "GetObject", scope: got},
 		}, rec.attempts)
 		assert.Equal(t, []outcome{
-			{sent: true, class: Throttle}, {sent: true},
+			{sent: true, class: Throttle}, {sent: true, served: true},
 			{sent: true, class: Throttle}, {}, // the body could not be rewound
 			{sent: true, class: Transient, lost: true}, {sent: true, class: Transient, lost: true},
 		}, rec.outcomes)
@@ -195,7 +198,16 @@ type recordingLimiter struct {
 	outcomes []outcome
 }
 
-func (l *recordingLimiter) Wait(_ context.Context, a attempt) (func(outcome), error) {
+func (l *recordingLimiter) Wait(_ context.Context, a attempt) (permit, error) {
 	l.attempts = append(l.attempts, a)
-	return func(o outcome) { l.outcomes = append(l.outcomes, o) }, nil
+	return recordingPermit{to: l}, nil
 }
+
+func (l *recordingLimiter) Holds() bool { return false }
+
+type recordingPermit struct {
+	unlimited
+	to *recordingLimiter
+}
+
+func (p recordingPermit) Done(o outcome) { p.to.outcomes = append(p.to.outcomes, o) }

@@ -65,7 +65,7 @@ type blockingLimiter struct {
 	open chan struct{}
 }
 
-func (l *blockingLimiter) Wait(ctx context.Context, a attempt) (func(outcome), error) {
+func (l *blockingLimiter) Wait(ctx context.Context, a attempt) (permit, error) {
 	if a.operation == l.held {
 		select {
 		case <-l.open:
@@ -73,8 +73,10 @@ func (l *blockingLimiter) Wait(ctx context.Context, a attempt) (func(outcome), e
 			return nil, ctx.Err()
 		}
 	}
-	return func(outcome) {}, nil
+	return unlimited{}, nil
 }
+
+func (l *blockingLimiter) Holds() bool { return false }
 
 func TestCallThatWaitsInTheLimiterHoldsNoSlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluice-go/sluice/retrymode/gate"
 )
 
 // Stats is a snapshot of what a [Retryer] has seen since it was made. It marshals to JSON; durations are nanoseconds.
@@ -18,6 +20,13 @@ type Stats struct {
 	WaitingLimiter int                       `json:"waiting_limiter"` // attempts that wait for the limiter now
 	WaitingSlot    int                       `json:"waiting_slot"`    // attempts that wait for an in-flight slot now
 	Breaker        BreakerStats              `json:"breaker"`
+	Gates          []GateStats               `json:"gates,omitempty"` // by scope; adaptive mode with the gate only
+}
+
+// GateStats is the state of one gate.
+type GateStats struct {
+	Scope string `json:"scope"` // "bucket/prefix write"
+	gate.State
 }
 
 // OperationStats are the counts of one operation.
@@ -104,6 +113,9 @@ func (r *Retryer) Stats() Stats {
 		WaitingLimiter: int(r.recorder.waitingLimiter.Load()),
 		WaitingSlot:    int(r.recorder.waitingSlot.Load()),
 		Breaker:        r.breaker.stats(),
+	}
+	if r.gates != nil {
+		s.Gates = r.gates.stats()
 	}
 	r.recorder.operations.Range(func(name, c any) bool {
 		o := c.(*counters).snapshot()

@@ -35,9 +35,10 @@ var rooms = []room{
 		why: "everything imports config, so it stands on the standard library and one YAML package"},
 	{path: "retrymode", may: []string{"config",
 		"github.com/aws/aws-sdk-go-v2/aws", "github.com/aws/aws-sdk-go-v2/aws/retry", "github.com/aws/aws-sdk-go-v2/aws/ratelimit",
-		"github.com/aws/aws-sdk-go-v2/aws/middleware", "github.com/aws/aws-sdk-go-v2/aws/transport/http", smithy},
+		"github.com/aws/aws-sdk-go-v2/aws/middleware", "github.com/aws/aws-sdk-go-v2/aws/transport/http", smithy, "retrymode/gate"},
 		tests: []string{aws},
 		why:   "a retryer knows attempts, not services: it works for every client of the SDK"},
+	{path: "retrymode/gate", why: "the law of the gate runs under real clients, in the simulator and in tests: it knows nothing but time"},
 	{path: "multipart", may: []string{crc64, xsync},
 		why: "the life of an upload has no AWS in it: its tests build in seconds and run on any store behind multipart.API"},
 	{path: "checkpoint", why: "an embedder's own participants and stores must cost no module"},
@@ -55,6 +56,8 @@ var rooms = []room{
 		why: "the one importer of Arrow"},
 	{path: "e2e", may: append([]string{crc64, xsync, "golang.org/x/time/rate", "github.com/cespare/xxhash/v2"}, library...),
 		why: "what runs and proves the job is light, since the command links it"},
+	{path: "e2e/lab", may: []string{"retrymode", "retrymode/gate"}, tests: append([]string{aws, smithy}, library...),
+		why: "the simulator is in the command, so it costs no module; the lab's real clients are in its tests"},
 	{path: "cmd", may: append([]string{"e2e", cobra, xsync}, library...),
 		why: "the command is thin calls into the rooms"},
 	{path: "internal/arch", why: "the rules need nothing"},
@@ -95,14 +98,14 @@ var why = []struct{ imported, reason string }{
 // those of path.Match.
 var pureFiles = []string{
 	"config/*.go",
-	"retrymode/backoff.go", "retrymode/breaker.go", "retrymode/classify.go", "retrymode/gate*.go", "retrymode/hints.go",
-	"retrymode/mode.go", "retrymode/options.go",
+	"retrymode/backoff.go", "retrymode/breaker.go", "retrymode/classify.go", "retrymode/gate/*.go", "retrymode/hints.go",
+	"retrymode/mode.go", "retrymode/options.go", "retrymode/scope.go",
 	"multipart/api.go", "multipart/buffer.go", "multipart/budget.go", "multipart/crc.go", "multipart/encoding.go",
 	"multipart/handle.go", "multipart/proof.go",
 	"checkpoint/manifest.go", "checkpoint/names.go", "checkpoint/restart.go", "checkpoint/shard.go",
 	"s3fs/errors.go", "s3fs/explain.go", "s3fs/options.go", "s3fs/path.go",
 	"sink/format.go", "sink/name.go", "sink/options.go", "sink/record.go", "sink/rolling.go", "sink/state.go",
-	"e2e/datagen/generator.go", "e2e/datagen/kind.go", "e2e/datagen/mix.go", "e2e/datagen/position.go",
+	"e2e/lab/*.go", "e2e/datagen/generator.go", "e2e/datagen/kind.go", "e2e/datagen/mix.go", "e2e/datagen/position.go",
 }
 
 // ban forbids the use of some names of a package of the standard library.
