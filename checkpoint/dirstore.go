@@ -97,7 +97,7 @@ func (d *DirStore) Claim(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	holder := fmt.Sprintf("pid %d since %s", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
-	if err := d.takeLock(holder); err != nil {
+	if err := d.takeLock(ctx, holder); err != nil {
 		return 0, err
 	}
 	epoch, err := d.claimEpoch(holder)
@@ -115,24 +115,40 @@ func (d *DirStore) Claim(ctx context.Context) (int64, error) {
 	return epoch, nil
 }
 
-func (d *DirStore) takeLock(holder string) error {
+// Somebody who only looks whether a run is live (see Live) has the lock for microseconds. A claim that meets it waits for a moment.
+const (
+	lockTries = 10
+	lockPause = 10 * time.Millisecond
+)
+
+func (d *DirStore) takeLock(ctx context.Context, holder string) error {
 	d.mu.Lock()
 	held := d.lock != nil
 	d.mu.Unlock()
 	if held {
 		return nil
 	}
-	lock, err := d.fs.Lock(filepath.Join(d.path, lockName), holder)
-	if by, ok := errors.AsType[holding](err); ok {
-		return &TakenError{Dir: d.path, Holder: "held by " + by.Holder()}
+	for try := 1; ; try++ {
+		lock, err := d.fs.Lock(filepath.Join(d.path, lockName), holder)
+		by, taken := errors.AsType[holding](err)
+		switch {
+		case taken && try == lockTries:
+			return &TakenError{Dir: d.path, Holder: "held by " + by.Holder()}
+		case taken:
+			select {
+			case <-time.After(lockPause):
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		case err != nil:
+			return fmt.Errorf("lock checkpoint directory: %w", err)
+		}
+		d.mu.Lock()
+		d.lock = lock
+		d.mu.Unlock()
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("lock checkpoint directory: %w", err)
-	}
-	d.mu.Lock()
-	d.lock = lock
-	d.mu.Unlock()
-	return nil
 }
 
 // mkdirs creates the directories durably. Those that exist are synced too, and with them what is visible in them, manifests above all:

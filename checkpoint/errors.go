@@ -132,6 +132,9 @@ type FailuresError struct {
 
 // Error implements error.
 func (e *FailuresError) Error() string {
+	if e.Consecutive == 1 {
+		return fmt.Sprintf("1 checkpoint failure (tolerable: %d): %v", e.Tolerable, e.Err)
+	}
 	return fmt.Sprintf("%d checkpoint failures in a row (tolerable: %d), the last one: %v", e.Consecutive, e.Tolerable, e.Err)
 }
 

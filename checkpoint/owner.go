@@ -30,7 +30,7 @@ func (d *DirStore) NewestEpoch(ctx context.Context) (int64, error) {
 // need a claim.
 //
 // It finds out by taking the lock and giving it back at once, which changes only the text in the lock file. A run that claims the store
-// in this very moment gets an ErrEpochTaken that names this process, so ask only when it matters. An error, because the directory
+// in this very moment waits for it. An error, because the directory
 // is read-only for instance, means that it is not known.
 func (d *DirStore) Live(ctx context.Context) (live bool, holder string, err error) {
 	if ctx.Err() != nil {

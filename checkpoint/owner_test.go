@@ -1,12 +1,16 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func owner(t *testing.T, dir string) (epoch int64, live bool, holder string) {
@@ -78,5 +82,56 @@ func TestOwner_AskingAgainAndAgainLeavesTheLockFree(t *testing.T) {
 		}
 		s, _ = claimed(t, dir)
 		must(t, s.Close())
+	}
+}
+
+// lookedAt is a file system in which somebody else has the lock when it is asked for, as often as told.
+type lookedAt struct {
+	files
+	times int
+}
+
+func (l *lookedAt) Lock(path, holder string) (io.Closer, error) {
+	if l.times > 0 {
+		l.times--
+		return nil, &heldError{holder: "pid 7, which only looks"}
+	}
+	return l.files.Lock(path, holder)
+}
+
+func TestClaim_WaitsForSomebodyWhoOnlyLooks_AndForNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s, err := openDir(&lookedAt{osFiles{}, 3}, t.TempDir(), "job", "0-of-1")
+		must(t, err)
+		if _, err := s.Claim(t.Context()); err != nil || time.Since(start) != 30*time.Millisecond {
+			t.Errorf("Claim = %v after %v", err, time.Since(start))
+		}
+		must(t, s.Close())
+
+		s, err = openDir(&lookedAt{osFiles{}, 1000}, t.TempDir(), "job", "0-of-1")
+		must(t, err)
+		start = time.Now()
+		_, err = s.Claim(t.Context())
+		if !errors.Is(err, ErrEpochTaken) || !strings.Contains(err.Error(), "pid 7") || time.Since(start) > 100*time.Millisecond {
+			t.Errorf("Claim = %v after %v", err, time.Since(start))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+		defer cancel()
+		if _, err = s.Claim(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Claim = %v", err)
+		}
+		must(t, s.Close())
+	})
+}
+
+func TestFailuresError_SaysHowManyInPlainWords(t *testing.T) {
+	for n, want := range map[int]string{
+		1: "1 checkpoint failure (tolerable: 0): x",
+		3: "3 checkpoint failures in a row (tolerable: 2), the last one: x",
+	} {
+		if got := (&FailuresError{Consecutive: n, Tolerable: n - 1, Err: errors.New("x")}).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -27,8 +27,18 @@ func (u *Upload) Commit(ctx context.Context) (Object, error) {
 		return Object{}, u.fault("commit", ErrBusy)
 	}
 	defer u.committing.Store(false)
+	u.claims = false
+	return u.commit(ctx)
+}
+
+// commit is Commit and Publish. With u.claims set it may end without a look, with u.claimed set.
+func (u *Upload) commit(ctx context.Context) (Object, error) {
 	if object, done, err := u.commitState(ctx); done || err != nil {
 		return object, err
+	}
+	if u.claimed != "" { // acknowledged by an earlier Publish: all that is left to do is to look
+		u.claimed = ""
+		return u.prove(ctx, "", nil)
 	}
 	if u.expect().size == 0 {
 		return u.finish(Object{}), nil
@@ -108,15 +118,18 @@ func (u *Upload) isSmall() bool {
 func (u *Upload) commitParts(ctx context.Context) (Object, error) {
 	parts, err := u.waitParts(ctx)
 	if errors.Is(err, ErrNoSuchUpload) {
-		return u.prove(ctx, reason("upload part", err)) // somebody may have completed it
+		return u.prove(ctx, "upload part", err) // somebody may have completed it
 	}
 	if err != nil {
 		return Object{}, err
 	}
 	want := u.expect()
 	u.look = true
-	_, err = u.api.Complete(ctx, u.target, u.UploadID(), parts, want.size, want.crc)
-	return u.prove(ctx, reason("complete", err))
+	answer, err := u.api.Complete(ctx, u.target, u.UploadID(), parts, want.size, want.crc)
+	if err == nil && u.claims && u.claim(answer, partsETag(parts)) {
+		return Object{}, nil
+	}
+	return u.prove(ctx, "complete", err)
 }
 
 // waitParts returns the parts once all are acknowledged.
@@ -161,13 +174,18 @@ func (u *Upload) commitSmall(ctx context.Context) (Object, error) {
 	b := u.tail.open()
 	u.mu.Unlock()
 	u.look = true
-	_, err := u.api.Put(ctx, u.target, u.token, b, want.size, want.crc)
+	answer, err := u.api.Put(ctx, u.target, u.token, b, want.size, want.crc)
+	claimed := err == nil && u.claims && want.size <= maxHashedBody && u.claim(answer, wholeETag(b))
 	b.close()
-	return u.prove(ctx, reason("put", err))
+	if claimed {
+		return Object{}, nil
+	}
+	return u.prove(ctx, "put", err)
 }
 
-// prove looks at the object after an attempt to publish it; cause is what the store said to that, nil for success.
-func (u *Upload) prove(ctx context.Context, cause error) (Object, error) {
+// prove looks at the object after an attempt to publish it; said is what the store said to that, nil for success.
+func (u *Upload) prove(ctx context.Context, op string, said error) (Object, error) {
+	cause := reason(op, said)
 	object, v, err := u.inspect(ctx)
 	if v == ours {
 		return u.finish(object), nil
@@ -181,12 +199,10 @@ func (u *Upload) prove(ctx context.Context, cause error) (Object, error) {
 		out.Hint = hintClaim
 		out.Err = fmt.Errorf("%w, although the store reported success", ErrMissing)
 	case v == missing:
-		out.Hint = hintFor(cause)
+		out.Hint = hintOf(said)
 		out.Err = fmt.Errorf("%w: %w", ErrMissing, cause)
 	default: // foreign or unproven, as err says
-		if v == foreign {
-			out.Hint = hintForeign
-		}
+		out.Hint = hintOf(err)
 		out.Err = fmt.Errorf("%w; before that: %w", reason("look", err), cause)
 	}
 	return Object{}, out
@@ -200,6 +216,7 @@ func (u *Upload) inspect(ctx context.Context) (Object, verdict, error) {
 	case errors.Is(err, ErrNotFound):
 		return Object{}, missing, nil
 	case err != nil:
+		out.Hint = hintOf(err)
 		out.Err = fmt.Errorf("%w: %w", ErrUnknown, reason("head", err))
 		return Object{}, unproven, out
 	}

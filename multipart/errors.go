@@ -88,7 +88,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, " (upload %s)", e.UploadID)
 	}
 	if e.Attempts > 0 {
-		fmt.Fprintf(&b, " after %d attempts", e.Attempts)
+		b.WriteString(" after " + attempts(e.Attempts))
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
 	if e.Hint != "" {
@@ -164,11 +164,26 @@ func reason(op string, err error) error {
 	}
 	if made, ok := err.(*Error); ok { //nolint:errorlint // as in fault
 		if made.Attempts > 0 {
-			return fmt.Errorf("%s after %d attempts: %w", op, made.Attempts, made.Err)
+			return fmt.Errorf("%s after %s: %w", op, attempts(made.Attempts), made.Err)
 		}
 		err = made.Err
 	}
 	return fmt.Errorf("%s: %w", op, err)
+}
+
+// hintOf returns the hint of an error that becomes the reason of another one.
+func hintOf(err error) string {
+	if made, ok := err.(*Error); ok && made.Hint != "" { //nolint:errorlint // as in fault
+		return made.Hint
+	}
+	return hintFor(err)
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
 }
 
 func hintFor(err error) string {

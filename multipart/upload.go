@@ -35,6 +35,8 @@ type Upload struct {
 	committing atomic.Bool // a Commit runs
 	look       bool        // the object may be there already: look before publishing; of the goroutine in Commit
 	unverified bool        // resumed and sealed: compare acked parts with the store before Complete; as look
+	claims     bool        // a claim with the right ETag ends the commit: it is proven by a listing; as look
+	claimed    string      // the ETag of that claim, "" when there is none; as look
 
 	mu        sync.Mutex // guards what follows; never held across I/O or a wait
 	parts     []*part    // all parts cut so far, by number; append-only

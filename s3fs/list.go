@@ -27,11 +27,7 @@ func (f *FS) List(ctx context.Context, prefix Path) iter.Seq2[Info, error] {
 				yield(Info{}, err)
 				return
 			}
-			for _, o := range page.Contents {
-				info := Info{
-					Path: Path{Bucket: prefix.Bucket, Key: aws.ToString(o.Key)}, Size: aws.ToInt64(o.Size),
-					ETag: unquote(o.ETag), LastModified: aws.ToTime(o.LastModified),
-				}
+			for _, info := range infos(prefix.Bucket, page) {
 				if !yield(info, nil) {
 					return
 				}

@@ -38,6 +38,9 @@ func (s *Sink[T]) Commit(ctx context.Context, id checkpoint.ID) error {
 	}
 	due := s.due(id)
 	failed := s.publish(ctx, due)
+	if errors.Is(failed, ErrOtherStore) {
+		return failed // nothing of this job belongs there, and no record either
+	}
 	var err error
 	if s.recorded != id {
 		err = s.record(ctx, id, due)
@@ -96,7 +99,7 @@ func (s *Sink[T]) publish(ctx context.Context, due []*part) error {
 		})
 		wait := min(commitPause<<(try-1), maxCommitPause)
 		if !again || time.Since(start)+wait > s.deadline {
-			return s.unpublished(due, errs)
+			return s.unpublished(ctx, due, errs)
 		}
 		select {
 		case <-time.After(wait):
@@ -107,9 +110,13 @@ func (s *Sink[T]) publish(ctx context.Context, due []*part) error {
 }
 
 // unpublished is what remains at the deadline: expired files are given up or named as such, the others stay pending.
-func (s *Sink[T]) unpublished(due []*part, errs []error) error {
+func (s *Sink[T]) unpublished(ctx context.Context, due []*part, errs []error) error {
 	for i, p := range due {
-		if errs[i] == nil || !expiredAtCommit(errs[i]) {
+		if errs[i] == nil || !expiredAtCommit(errs[i]) || !s.reallyGone(ctx, p) {
+			continue
+		}
+		if s.moved != nil && p.restored {
+			errs[i] = fmt.Errorf("%w: %w", s.moved.notHere("there is no upload of "+p.key), errs[i])
 			continue
 		}
 		if s.expired == ExpiredSkip {
@@ -132,28 +139,44 @@ const (
 
 // publishOnce tries every file that is not proven, and says whether another try may help any of those that failed.
 func (s *Sink[T]) publishOnce(ctx context.Context, due []*part, errs []error, failed func(*part, error) error) (again bool) {
+	var todo []int
+	for i, p := range due {
+		if p.proven == nil {
+			todo = append(todo, i)
+		}
+	}
+	var retry atomic.Bool
+	settle := func(i int, object multipart.Object, err error) {
+		if err == nil {
+			due[i].proven, errs[i] = &object, nil
+			return
+		}
+		errs[i] = failed(due[i], err)
+		if !errors.Is(err, multipart.ErrForeign) {
+			retry.Store(true)
+		}
+	}
+	if s.listThreshold > 0 && len(todo) >= s.listThreshold {
+		todo = s.publishMany(ctx, due, todo, settle)
+	}
+	s.each(todo, func(i int) {
+		object, err := due[i].upload.Commit(ctx)
+		settle(i, object, err)
+	})
+	return retry.Load()
+}
+
+// each calls f for each of the numbers, some of them at once.
+func (s *Sink[T]) each(numbers []int, f func(int)) {
 	var g errgroup.Group
 	g.SetLimit(s.parallel)
-	var retry atomic.Bool
-	for i, p := range due {
-		if p.proven != nil {
-			continue
-		}
+	for _, i := range numbers {
 		g.Go(func() error {
-			object, err := p.upload.Commit(ctx)
-			if err == nil {
-				p.proven, errs[i] = &object, nil
-				return nil
-			}
-			errs[i] = failed(p, err)
-			if !errors.Is(err, multipart.ErrForeign) {
-				retry.Store(true)
-			}
-			return nil // the other files are published all the same
+			f(i)
+			return nil
 		})
 	}
-	_ = g.Wait() // errors are in errs
-	return retry.Load()
+	_ = g.Wait() // f returns none
 }
 
 // unconfirmedRecord is a record that is being put, or whose PUT ended in an error: it may be in the store, or get there later.

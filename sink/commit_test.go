@@ -118,3 +118,29 @@ func TestCommit_ARecordOfTheReplacedRunSettlesItsFiles(t *testing.T) {
 		w.requireRows(1100)
 	})
 }
+
+func TestCommit_ADeniedCallKeepsTheHintWhichPermissionItNeeds(t *testing.T) {
+	for name, c := range map[string]struct {
+		op   s3test.Op
+		rows int
+		want []string
+	}{
+		"put":      {s3test.PutObject, 1, []string{"put after 1 attempt: ", "s3:PutObject"}},
+		"complete": {s3test.CompleteMultipartUpload, 200, []string{"complete after 1 attempt: ", "s3:PutObject"}},
+		"head":     {s3test.HeadObject, 1, []string{"head after 1 attempt: ", "s3:GetObject"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				r := w.start(oneFile())
+				r.rows(0, c.rows, 1023)
+				require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
+				w.store.Control(s3test.Match{Op: c.op}, s3test.Always(s3test.Status(403, "AccessDenied")))
+				_, err := r.coord.Trigger(t.Context())
+				for _, text := range c.want {
+					require.ErrorContains(t, err, text)
+				}
+				r.crash()
+			})
+		})
+	}
+}

@@ -16,6 +16,9 @@ var (
 	// ErrState is returned by Restore for a state that this sink cannot take over: damaged, of another version, of
 	// another path.
 	ErrState = errors.New("unusable sink state")
+	// ErrOtherStore is returned when the checkpoint was written at another endpoint, and what it needs is not at this one: another
+	// store, and not another name of the same.
+	ErrOtherStore = errors.New("the checkpoint belongs to another store")
 	// ErrNewerRecord is returned by Restore when a commit record of a later checkpoint exists: going back would publish
 	// its rows a second time.
 	ErrNewerRecord = errors.New("a newer commit record exists")

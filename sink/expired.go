@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -16,6 +17,9 @@ const (
 	ExpiredFail ExpiredPolicy = iota + 1
 	// ExpiredSkip gives the file up and lists it in the commit record as skipped.
 	ExpiredSkip
+	// ExpiredRewrite ends the run with an *ExpiredError like ExpiredFail; whoever runs the job then goes back to a retained
+	// checkpoint from which the rows can be made again, by checkpoint.Rewind and Rewound.
+	ExpiredRewrite
 )
 
 // String returns the value of the option.
@@ -25,6 +29,8 @@ func (p ExpiredPolicy) String() string {
 		return "fail"
 	case ExpiredSkip:
 		return "skip-and-record"
+	case ExpiredRewrite:
+		return "rewrite"
 	}
 	return fmt.Sprintf("expired policy %d", uint8(p))
 }
@@ -53,6 +59,19 @@ func expiredAtRestore(err error) bool { return errors.Is(err, multipart.ErrNoSuc
 // Complete looks the same for a moment, but then the object is there.
 func expiredAtCommit(err error) bool {
 	return errors.Is(err, multipart.ErrMissing) && errors.Is(err, multipart.ErrNoSuchUpload)
+}
+
+// reallyGone asks once more before a file is given up or written again: a store may answer NoSuchUpload once and be wrong. First the upload,
+// then the object, since a Complete that is still on its way ends the one and makes the other. When neither answers, the file stays pending.
+func (s *Sink[T]) reallyGone(ctx context.Context, p *part) bool {
+	target := multipart.Target{Bucket: s.path.Bucket, Key: p.key}
+	if id := p.upload.UploadID(); id != "" {
+		if _, err := s.api.ListParts(ctx, target, id); !errors.Is(err, multipart.ErrNoSuchUpload) {
+			return false
+		}
+	}
+	_, err := s.api.Head(ctx, target)
+	return errors.Is(err, multipart.ErrNotFound)
 }
 
 // giveUp moves a file from the pending ones to the skipped ones. The caller holds no lock.

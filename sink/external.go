@@ -14,6 +14,8 @@ import (
 	"github.com/sluice-go/sluice/checkpoint"
 )
 
+const packedVersion = 1
+
 // packed is a snapshot with its bytes inside, for a host that stores one opaque value.
 type packed struct {
 	Version int               `json:"version"`
@@ -44,7 +46,7 @@ func (s *Sink[T]) Snapshot(ctx context.Context, id checkpoint.ID) ([]byte, error
 	for _, ref := range snap.(*snapshot[T]).pendingRefs() {
 		s.carried[ref] = all[ref]
 	}
-	out, err := json.Marshal(packed{Version: stateVersion, ID: id, State: text, Blobs: all})
+	out, err := json.Marshal(packed{Version: packedVersion, ID: id, State: text, Blobs: all})
 	if err != nil {
 		return nil, fmt.Errorf("encode the sink's snapshot %d: %w", id, err)
 	}
@@ -62,8 +64,8 @@ func (s *Sink[T]) RestoreSnapshot(ctx context.Context, epoch int64, value []byte
 	if err := json.Unmarshal(value, &p); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
-	if p.Version != stateVersion {
-		return fmt.Errorf("%w: snapshot version %d, this program reads version %d", ErrState, p.Version, stateVersion)
+	if p.Version != packedVersion {
+		return fmt.Errorf("%w: snapshot version %d, this program reads version %d", ErrState, p.Version, packedVersion)
 	}
 	s.carried = p.Blobs // the pending files among them; the next Snapshot drops the rest
 	err := s.Restore(ctx, checkpoint.Restored{ID: p.ID, Epoch: epoch, State: p.State, Blobs: &memoryBlobs{blobs: p.Blobs}})

@@ -73,8 +73,8 @@ func InspectSnapshot(value []byte) (StateInfo, error) {
 	if err := json.Unmarshal(value, &p); err != nil {
 		return StateInfo{}, fmt.Errorf("%w: %w", ErrState, err)
 	}
-	if p.Version != stateVersion {
-		return StateInfo{}, fmt.Errorf("%w: snapshot version %d, this program reads version %d", ErrState, p.Version, stateVersion)
+	if p.Version != packedVersion {
+		return StateInfo{}, fmt.Errorf("%w: snapshot version %d, this program reads version %d", ErrState, p.Version, packedVersion)
 	}
 	return InspectState(p.State)
 }

@@ -30,8 +30,11 @@ var (
 	KeyCommitDeadline = config.Duration("sink.commit.deadline", 10*time.Second,
 		"How long the files of one checkpoint are tried to be published before those that cannot be proven fail its commit. They stay pending, with their bytes, and are tried again with the next checkpoint.",
 		config.Range(0, time.Hour))
-	KeyExpiredUpload = config.Enum("sink.expired-upload", ExpiredFail, []ExpiredPolicy{ExpiredFail, ExpiredSkip},
-		"What happens when the store has removed an upload that a checkpoint names, and its bytes with it: the job fails, or gives the file up and lists it in the commit record as skipped; verify then names its rows as missing.")
+	KeyListThreshold = config.Int("sink.commit.list-threshold", defaultListThreshold,
+		"From this many files on, those that the store has acknowledged with the right ETag are proven by a listing of up to 1,000 names instead of a HEAD each; what it does not settle is looked at by HEAD. 0: always HEAD.",
+		config.Range[int64](0, 1<<20))
+	KeyExpiredUpload = config.Enum("sink.expired-upload", ExpiredFail, []ExpiredPolicy{ExpiredFail, ExpiredSkip, ExpiredRewrite},
+		"What happens when the store has removed an upload that a checkpoint names, and its bytes with it: the job fails; or gives the file up and lists it in the commit record as skipped, and verify names its rows as missing; or goes back to the newest retained checkpoint that does not need it, takes back what was published behind that, and writes the rows again. That needs a source that can give them again, and `checkpoint.num-retained` of 2 or more.")
 	KeyUploadWarnAge = config.Duration("sink.upload.warn-age", 5*24*time.Hour,
 		"An upload that is older than this and not published yet is warned about: lifecycle rules commonly remove uploads after 7 days.",
 		config.Range(time.Minute, maxDuration))
@@ -47,7 +50,7 @@ var (
 func Keys() []config.Info {
 	return []config.Info{
 		KeyPath.Info(), KeyWriters.Info(), KeyMemoryBudget.Info(), KeyFileSize.Info(), KeyRollOnCheckpoint.Info(),
-		KeyCommitDeadline.Info(), KeyExpiredUpload.Info(), KeyUploadWarnAge.Info(),
+		KeyCommitDeadline.Info(), KeyListThreshold.Info(), KeyExpiredUpload.Info(), KeyUploadWarnAge.Info(),
 		KeyJobName.Info(), KeyJobShard.Info(),
 	}
 }
@@ -65,6 +68,7 @@ type Options struct {
 	UploadConcurrency int           // parts in flight per file; 0: 4
 	CommitParallelism int           // files published at once; 0: 8
 	CommitDeadline    time.Duration // see KeyCommitDeadline; 0: one try
+	ListThreshold     int           // see KeyListThreshold; 0: 16, negative: always HEAD
 	Expired           ExpiredPolicy // 0: ExpiredFail
 
 	// Rollback lets Restore go back behind commit records: it first deletes the files that they list, and then the records. For
@@ -98,6 +102,9 @@ func FromConfig(c *config.Config) (Options, error) {
 		Expired:           config.Get(c, KeyExpiredUpload),
 		PersistWait:       config.Get(c, KeyPersistWait),
 	}
+	if o.ListThreshold = int(config.Get(c, KeyListThreshold)); o.ListThreshold == 0 {
+		o.ListThreshold = -1
+	}
 	return o, o.Validate()
 }
 
@@ -111,6 +118,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.PartSize, 5<<20)
 	setDefault(&o.UploadConcurrency, 4)
 	setDefault(&o.CommitParallelism, 8)
+	setDefault(&o.ListThreshold, defaultListThreshold)
 	setDefault(&o.Expired, ExpiredFail)
 	return o
 }

@@ -24,16 +24,23 @@ func load(t *testing.T, keys map[string]string) *config.Config {
 func TestFromConfig_EveryKeyReachesItsField(t *testing.T) {
 	o, err := sink.FromConfig(load(t, map[string]string{
 		"sink.path": "s3://b.c/x/y", "sink.writers": "3", "sink.memory.budget": "100 mb", "sink.rolling-policy.file-size": "7 mb",
-		"sink.rolling-policy.on-checkpoint": "true", "sink.commit.deadline": "4 s", "sink.expired-upload": "skip-and-record",
-		"job.name": "j1", "job.shard": "2/5", "s3.upload.min.part.size": "6 mb", "s3.upload.max.concurrent.uploads": "9",
+		"sink.rolling-policy.on-checkpoint": "true", "sink.commit.deadline": "4 s", "sink.commit.list-threshold": "7",
+		"sink.expired-upload": "skip-and-record",
+		"job.name":            "j1", "job.shard": "2/5", "s3.upload.min.part.size": "6 mb", "s3.upload.max.concurrent.uploads": "9",
 		"checkpoint.persist-wait": "3 s",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, sink.Options{
 		Path: s3fs.Path{Bucket: "b.c", Key: "x/y"}, Job: "j1", Shard: checkpoint.Shard{Index: 2, Count: 5}, Writers: 3,
 		Rolling: sink.Rolling{FileSize: 7 << 20, OnCheckpoint: true}, MemoryBudget: 100 << 20, PartSize: 6 << 20, UploadConcurrency: 9,
-		CommitDeadline: 4 * time.Second, Expired: sink.ExpiredSkip, PersistWait: 3 * time.Second,
+		CommitDeadline: 4 * time.Second, ListThreshold: 7, Expired: sink.ExpiredSkip, PersistWait: 3 * time.Second,
 	}, o)
+}
+
+func TestFromConfig_AListThresholdOfZeroIsNever(t *testing.T) {
+	o, err := sink.FromConfig(load(t, map[string]string{"sink.path": "s3://b/x", "sink.commit.list-threshold": "0"}))
+	require.NoError(t, err)
+	require.Negative(t, o.ListThreshold)
 }
 
 func TestCheckpointsFromConfig_EveryKeyReachesItsField_InFlinksSpellingToo(t *testing.T) {

@@ -20,6 +20,8 @@ type part struct {
 	savedBy checkpoint.ID // the newest such checkpoint of this run
 	// proven is set when the object has been proven and only the commit record is missing.
 	proven *multipart.Object
+	// restored: begun by an earlier run.
+	restored bool
 	// spilled is set when a sealed file smaller than a part was sent early to free its bytes.
 	spilled bool
 }

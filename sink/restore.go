@@ -23,7 +23,7 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 	}
 	s.epoch = r.Epoch
 	if r.ID == 0 {
-		_, err := s.recordsOf(ctx, 0, nil)
+		_, _, err := s.recordsOf(ctx, 0, nil, nil)
 		return err
 	}
 	st, files, err := decodeState(r.State)
@@ -34,13 +34,17 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 		return fmt.Errorf("%w: checkpoint %d is of job %s, shard %s, path %s; this one is job %s, shard %s, path %s",
 			ErrState, r.ID, st.Job, st.Shard, st.Location, s.job, s.shard, s.location())
 	}
+	s.moved = s.movedFrom(st, r.ID)
 	s.restored = st.RowsAccepted
 	s.totals, s.skipped = st.Published, st.Skipped
 	s.accepted = st.RowsAccepted
 	s.uncommitted = append(st.Uncommitted, r.ID)
-	records, err := s.recordsOf(ctx, r.ID, s.uncommitted)
+	records, found, err := s.recordsOf(ctx, r.ID, s.uncommitted, finished(files))
 	if err != nil {
 		return err
+	}
+	if s.moved != nil && !found && st.Published.Files > 0 {
+		return s.moved.notHere(fmt.Sprintf("there is no commit record of the %d files that were published", st.Published.Files))
 	}
 	for _, e := range records {
 		record, err := e.Read(ctx)
@@ -50,6 +54,11 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 		s.totals, s.skipped = record.totals(), withoutEntries(s.skipped, record.Skipped)
 		s.recorded = checkpoint.ID(e.Checkpoint)
 		files = unsettled(files, record)
+	}
+	if st.Rewound != nil && s.recorded < r.ID {
+		if files, err = s.withdraw(ctx, *st.Rewound, r.ID, files); err != nil {
+			return err
+		}
 	}
 	s.raiseFences(r.ID, files)
 	return s.resume(ctx, r.ID, files, r.Blobs)
@@ -100,7 +109,7 @@ func (s *Sink[T]) resume(ctx context.Context, id checkpoint.ID, files []restored
 			if err != nil {
 				return err
 			}
-			parts[i] = &part{upload: u, key: f.handle.Target.Key, rows: f.rows, staged: f.staged}
+			parts[i] = &part{upload: u, key: f.handle.Target.Key, rows: f.rows, staged: f.staged, restored: true}
 			if f.handle.Sealed {
 				parts[i].saved = &files[i].handle
 			}
@@ -129,6 +138,9 @@ func (s *Sink[T]) resume(ctx context.Context, id checkpoint.ID, files []restored
 // expiredFile gives an open file up whose upload is gone, or returns the error that says so.
 func (s *Sink[T]) expiredFile(id checkpoint.ID, f restoredFile, err error) error {
 	h := f.handle
+	if s.moved != nil {
+		return fmt.Errorf("%w: %w", s.moved.notHere("there is no upload of "+h.Target.Key), err)
+	}
 	if s.expired != ExpiredSkip {
 		return &ExpiredError{Key: h.Target.Key, UploadID: h.UploadID, CreatedAt: h.CreatedAt, Rows: f.rows, Bytes: h.Offset, Err: err}
 	}
@@ -147,22 +159,23 @@ func withoutEntries(entries, listed []FileEntry) []FileEntry {
 	})
 }
 
-// recordsOf lists the commit records of some checkpoints up to id, and returns ErrNewerRecord when a later one exists, unless later
-// ones are to be rolled back.
-func (s *Sink[T]) recordsOf(ctx context.Context, id checkpoint.ID, some []checkpoint.ID) (records []RecordEntry, err error) {
+// recordsOf lists the commit records of some checkpoints up to id, says whether there is any record at all, and returns ErrNewerRecord when a later one exists, unless later
+// ones are to be rolled back, all but the files that the checkpoint publishes itself.
+func (s *Sink[T]) recordsOf(ctx context.Context, id checkpoint.ID, some []checkpoint.ID, kept map[string]bool) (records []RecordEntry, found bool, err error) {
 	prefix := RecordPrefix(s.path.Key, s.job) + s.shard + "/"
 	var newer []RecordEntry
 	for e, err := range listRecords(ctx, s.fs, s.path, prefix) {
+		found = true
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("list the commit records of job %s: %w", s.job, err)
+			return nil, false, fmt.Errorf("list the commit records of job %s: %w", s.job, err)
 		case e.Checkpoint > int64(id) && s.rollback:
 			newer = append(newer, e)
 		case e.Checkpoint > int64(id):
-			return nil, newerRecord(e, int64(id))
+			return nil, false, newerRecord(e, int64(id))
 		case slices.Contains(some, checkpoint.ID(e.Checkpoint)):
 			records = append(records, e)
 		}
 	}
-	return records, s.unpublish(ctx, newer)
+	return records, found, s.unpublish(ctx, newer, kept)
 }

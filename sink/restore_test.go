@@ -195,18 +195,32 @@ func TestRestore_ARollbackTakesBackWhatWasPublishedBehindTheCheckpoint(t *testin
 	})
 }
 
-func TestRestore_AnotherPathIsRefused(t *testing.T) {
+// A file was finished at the checkpoint that is gone back to, but could be published only later: its upload is gone, and the object is what the
+// checkpoint will publish.
+func TestRestore_ARollbackKeepsWhatTheCheckpointItselfHadFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		r := w.start(options())
-		r.rows(0, 10, 100)
+		o := oneFile()
+		o.Rolling.OnCheckpoint = true
+		r := w.start(o)
+		remove := w.store.Control(s3test.Match{Op: s3test.CompleteMultipartUpload}, s3test.Always(s3test.Status(403, "AccessDenied")))
+		r.rows(0, 200, 1023)
+		synctest.Wait()
+		_, err := r.coord.Trigger(t.Context())
+		require.Error(t, err)
+		savepoint := t.TempDir()
+		require.NoError(t, os.CopyFS(savepoint, os.DirFS(w.dir)))
+		remove()
+		r.rows(200, 300, 1023)
 		r.checkpoint()
 		r.crash()
-		o := options()
-		o.Path.Key = "elsewhere"
-		_, err := w.tryStart(o)
-		require.ErrorIs(t, err, sink.ErrState)
-		require.ErrorContains(t, err, "s3://data/out")
-		require.ErrorContains(t, err, "s3://data/elsewhere")
+		require.Len(t, w.dataKeys(), 2)
+
+		w.dir, o.Rollback = savepoint, true
+		r = w.start(o)
+		require.Len(t, w.dataKeys(), 1)
+		r.rows(200, 260, 1023)
+		r.finish()
+		w.requireRows(260)
 	})
 }
 
@@ -286,6 +300,29 @@ func TestCommit_AnUploadThatExpiredBeforeItsCommit(t *testing.T) {
 				require.NoError(t, err)
 				r.finish()
 				require.Equal(t, []int{256}, w.published())
+			})
+		})
+	}
+}
+
+// The store says NoSuchUpload once, and is wrong. Found by simulation.
+func TestCommit_AnUploadThatIsOnlySaidToBeGoneIsNotGivenUp(t *testing.T) {
+	for _, policy := range []sink.ExpiredPolicy{sink.ExpiredFail, sink.ExpiredSkip, sink.ExpiredRewrite} {
+		t.Run(policy.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				o := oneFile()
+				o.Expired = policy
+				r := w.start(o)
+				r.rows(0, 200, 1023)
+				require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
+				w.store.Control(s3test.Match{Op: s3test.CompleteMultipartUpload, Nth: 1}, s3test.Always(s3test.Status(404, "NoSuchUpload")))
+				_, err := r.coord.Trigger(t.Context())
+				require.ErrorIs(t, err, multipart.ErrMissing)
+				_, expired := errors.AsType[*sink.ExpiredError](err)
+				require.False(t, expired)
+				require.Equal(t, 1, r.sink.Stats().PendingFiles)
+				r.finish()
+				w.requireRows(200)
 			})
 		})
 	}

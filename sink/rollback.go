@@ -9,13 +9,18 @@ import (
 // unpublish takes back what records behind the restored checkpoint have published: newest record first, each record's files
 // before the record itself, so that a crash in between leaves a record that names what may be gone and the next try goes on.
 // Files that a consumer has moved meanwhile cannot be taken back; their rows will be there twice.
-func (s *Sink[T]) unpublish(ctx context.Context, newer []RecordEntry) error {
+//
+// kept are the files that the restored checkpoint had finished and not listed yet: they are what it will publish, and their uploads are gone.
+func (s *Sink[T]) unpublish(ctx context.Context, newer []RecordEntry, kept map[string]bool) error {
 	for _, e := range slices.Backward(newer) {
 		r, err := e.Read(ctx)
 		if err != nil {
 			return fmt.Errorf("roll back behind checkpoint %d: %w", e.Checkpoint, err)
 		}
 		for _, f := range r.Files {
+			if kept[f.Key] {
+				continue
+			}
 			if err := s.fs.Delete(ctx, s.recordPath(f.Key)); err != nil {
 				return fmt.Errorf("roll back behind checkpoint %d: %w", e.Checkpoint, err)
 			}

@@ -33,6 +33,8 @@ type Sink[T any] struct {
 	deadline time.Duration
 	expired  ExpiredPolicy
 	rollback bool
+	// listThreshold is the least number of files that are proven by listings; 0: never.
+	listThreshold int
 
 	budget  *multipart.Budget
 	writers []*Writer[T]
@@ -40,7 +42,8 @@ type Sink[T any] struct {
 
 	// Set by Restore, before the first row.
 	epoch    int64
-	restored int64 // rows accepted before this run
+	restored int64  // rows accepted before this run
+	moved    *moved // the restored checkpoint was written at another endpoint
 	// carried holds the bytes that the last Snapshot stored for files that are still pending: under somebody else's
 	// checkpoints each snapshot holds all its bytes, and none refers to an earlier one.
 	carried map[string][]byte
@@ -98,7 +101,8 @@ func New[T any](fs *s3fs.FS, format Format[T], o Options) (*Sink[T], error) {
 	s := &Sink[T]{
 		fs: fs, api: fs.API(), format: format,
 		path: o.Path, job: o.Job, shard: o.Shard.Dir(), rolling: o.Rolling,
-		parallel: o.CommitParallelism, deadline: o.CommitDeadline, expired: o.Expired, rollback: o.Rollback, stored: map[checkpoint.ID]*snapshot[T]{},
+		parallel: o.CommitParallelism, deadline: o.CommitDeadline, expired: o.Expired, rollback: o.Rollback,
+		listThreshold: max(o.ListThreshold, 0), stored: map[checkpoint.ID]*snapshot[T]{},
 		budget: multipart.NewBudget(o.MemoryBudget),
 	}
 	s.upload = multipart.Options{
@@ -182,6 +186,9 @@ func (s *Sink[T]) rowsAccepted() int64 {
 	}
 	return n
 }
+
+// endpoint is the address of the store, "" for Amazon's.
+func (s *Sink[T]) endpoint() string { return s.fs.Settings().Endpoint }
 
 // location is the sink's path as text, which a state must match.
 func (s *Sink[T]) location() string { return fmt.Sprintf("s3://%s/%s", s.path.Bucket, s.path.Key) }

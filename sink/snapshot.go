@@ -137,7 +137,7 @@ const storeParallelism = 64
 
 func (s *snapshot[T]) encode() (text []byte, refs []string, err error) {
 	st := state{
-		Version: stateVersion, Location: s.sink.location(), Job: s.sink.job, Shard: s.sink.shard,
+		Version: plainStateVersion, Location: s.sink.location(), Endpoint: s.sink.endpoint(), Job: s.sink.job, Shard: s.sink.shard,
 		RowsAccepted: s.accepted, Published: s.totals, Skipped: s.skipped, Uncommitted: s.uncommitted, Files: make([]fileState, 0, len(s.files)),
 	}
 	for _, f := range s.files {

@@ -8,12 +8,17 @@ import (
 	"github.com/sluice-go/sluice/multipart"
 )
 
-const stateVersion = 1
+// Version 1 knew nothing of going back. A state that goes back is of version 2, so that an older program refuses it; all others are still written as version 1.
+const (
+	stateVersion      = 2
+	plainStateVersion = 1
+)
 
 // state is the sink's part of a checkpoint. Bytes of open files are not in it: handles refer to the checkpoint's blobs.
 type state struct {
 	Version      int         `json:"version"`
-	Location     string      `json:"location"` // s3://bucket/prefix
+	Location     string      `json:"location"`           // s3://bucket/prefix
+	Endpoint     string      `json:"endpoint,omitempty"` // of the store; may change, if it is still the same store
 	Job          string      `json:"job"`
 	Shard        string      `json:"shard"`
 	RowsAccepted int64       `json:"rows_accepted"`
@@ -22,6 +27,7 @@ type state struct {
 	// Uncommitted are the earlier checkpoints whose commit had not ended: their records may be in the store, or get there, and
 	// what these list is among Files.
 	Uncommitted []checkpoint.ID `json:"uncommitted,omitempty"`
+	Rewound     *rewound        `json:"rewound,omitempty"`
 	Files       []fileState     `json:"files"`
 }
 
@@ -44,8 +50,8 @@ func decodeState(text []byte) (state, []restoredFile, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return state{}, nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
-	if s.Version != stateVersion {
-		return state{}, nil, fmt.Errorf("%w: version %d, this program reads version %d", ErrState, s.Version, stateVersion)
+	if s.Version != plainStateVersion && s.Version != stateVersion {
+		return state{}, nil, fmt.Errorf("%w: version %d, this program reads versions %d to %d", ErrState, s.Version, plainStateVersion, stateVersion)
 	}
 	files := make([]restoredFile, len(s.Files))
 	var rows int64

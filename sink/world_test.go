@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc64"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ type world struct {
 	t     *testing.T
 	store *s3test.Server
 	dir   string
+	// wrap stands between the client and the store, if set.
+	wrap func(http.RoundTripper) http.RoundTripper
+	host string // another name of the store, if set
 }
 
 func newWorld(t *testing.T) *world {
@@ -35,7 +39,16 @@ func (w *world) openFS() *s3fs.FS {
 	s := s3fs.DefaultSettings()
 	s.Endpoint, s.PathStyle, s.Region = w.store.URL(), true, "us-east-1"
 	s.AccessKey, s.SecretKey = "key", "secret"
-	fs, err := s3fs.NewClients(s3fs.WithDialContext(w.store.DialContext)).OpenSettings(w.t.Context(), s)
+	if w.host != "" {
+		s.Endpoint = "http://" + w.host
+	}
+	how := s3fs.WithDialContext(w.store.DialContext)
+	if w.wrap != nil {
+		transport := &http.Transport{DialContext: w.store.DialContext}
+		w.t.Cleanup(transport.CloseIdleConnections)
+		how = s3fs.WithHTTPClient(&http.Client{Transport: w.wrap(transport)})
+	}
+	fs, err := s3fs.NewClients(how).OpenSettings(w.t.Context(), s)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = fs.Close(context.WithoutCancel(w.t.Context())) })
 	return fs

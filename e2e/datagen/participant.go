@@ -48,3 +48,6 @@ func (s snapshot) Store(context.Context, checkpoint.Blobs) ([]byte, []string, er
 
 // Discard does nothing; there is nothing to free.
 func (s snapshot) Discard() {}
+
+// Rewindable implements checkpoint.Rewindable: every row follows from its number.
+func (s *Source) Rewindable() bool { return true }

@@ -23,7 +23,7 @@ func bucketOf(dir string) (path s3fs.Path, ok bool, err error) {
 }
 
 // newCheckpointStore returns the checkpoint store of a job and shard, in a directory or in a bucket. It creates nothing.
-func newCheckpointStore(fs *s3fs.FS, dir, job string, shard checkpoint.Shard) (checkpoint.Store, error) {
+func newCheckpointStore(fs *s3fs.FS, dir, job string, shard checkpoint.Shard) (checkpointLooker, error) {
 	path, inBucket, err := bucketOf(dir)
 	switch {
 	case err != nil:
@@ -43,10 +43,15 @@ func checkCheckpointBucket(ctx context.Context, fs *s3fs.FS, dir, data string) e
 	return fs.CheckBucket(ctx, path.Bucket)
 }
 
-// checkpointReader is a checkpoint store as the reading commands use it.
-type checkpointReader interface {
+// checkpointLooker is a checkpoint store that can be looked into.
+type checkpointLooker interface {
 	checkpoint.Store
 	sink.SweepStore
+}
+
+// checkpointReader is a checkpoint store as the reading commands use it.
+type checkpointReader interface {
+	checkpointLooker
 	Location() string // for people
 }
 
@@ -77,6 +82,14 @@ func openCheckpoints(ctx context.Context, cfg *config.Config, o sink.Options, lo
 	}
 	return bucketReader{Store: store, fs: fs, ctx: context.WithoutCancel(ctx)}, nil
 }
+
+// placed is a store whose place is known otherwise.
+type placed struct {
+	checkpointLooker
+	place string
+}
+
+func (p placed) Location() string { return p.place }
 
 type directoryReader struct{ *checkpoint.DirStore }
 

@@ -65,12 +65,13 @@ type Traffic struct {
 // New checks the configuration and the store. All problems of the configuration are reported together.
 func New(ctx context.Context, cfg *config.Config, log *slog.Logger, opts ...s3fs.Option) (*Job, error) {
 	j := &Job{log: log, stopTimeout: config.Get(cfg, KeyStopTimeout), warnAge: config.Get(cfg, sink.KeyUploadWarnAge)}
-	var errs [5]error
+	var errs [6]error
 	j.source, errs[0] = datagen.FromConfig(cfg)
 	j.sink, errs[1] = sink.FromConfig(cfg)
 	j.dir, j.points, errs[2] = sink.CheckpointsFromConfig(cfg)
 	j.restart, errs[3] = sink.RestartFromConfig(cfg)
 	_, errs[4] = s3fs.FromConfig(cfg)
+	errs[5] = checkRewrite(j.sink.Expired, &datagen.Source{}, j.points.Retain)
 	if _, inBucket, err := bucketOf(j.dir); errs[2] == nil && err == nil && !inBucket {
 		errs[2] = checkDir(j.dir)
 	}
@@ -105,12 +106,24 @@ func (j *Job) Close(ctx context.Context) error { return j.fs.Close(ctx) }
 func (j *Job) Run(ctx context.Context) (Report, error) {
 	start := time.Now()
 	var report Report
+	rewinds, committed := 0, int64(0)
 	for {
 		err := j.attempt(ctx, &report)
 		report.Seconds = time.Since(start).Seconds()
 		report.Totals, report.Stats = traffic(j.fs), j.fs.Stats()
 		if err == nil || errors.Is(err, ErrStopped) || permanent(err) || ctx.Err() != nil {
 			return report, err
+		}
+		if report.Checkpoints > committed {
+			rewinds, committed = 0, report.Checkpoints
+		}
+		if j.lost(err) != nil && rewinds < maxRewinds {
+			if back := j.rewind(ctx, err); back != nil {
+				return report, back
+			}
+			rewinds++
+			report.Restarts++
+			continue
 		}
 		delay, again := j.restart.Next(time.Now())
 		if !again {
@@ -140,7 +153,7 @@ func permanent(err error) bool {
 		return true
 	}
 	for _, target := range []error{
-		checkpoint.ErrEpochTaken, checkpoint.ErrFenced, sink.ErrNewerRecord, sink.ErrState, sink.ErrRecord,
+		checkpoint.ErrEpochTaken, checkpoint.ErrFenced, sink.ErrNewerRecord, sink.ErrState, sink.ErrOtherStore, sink.ErrRecord,
 		sink.ErrRecordConflict, datagen.ErrPosition,
 	} {
 		if errors.Is(err, target) {

@@ -50,6 +50,7 @@ func (a *attempt) observed() checkpoint.Options {
 			log.Info("checkpoint committed", "id", int64(i.ID), "commit", i.Commit, "total", i.Total, "published_rows", a.sink.Stats().Committed.Rows)
 		},
 		Failed: func(i checkpoint.Info) {
+			a.noteLost(i.Err)
 			if errors.Is(i.Err, checkpoint.ErrClosed) { // the job has ended: there is nothing left to hold
 				log.Info("checkpoint not needed any more", "id", int64(i.ID))
 				return

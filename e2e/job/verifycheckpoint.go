@@ -65,6 +65,8 @@ func VerifyCheckpoint(ctx context.Context, cfg *config.Config, id checkpoint.ID,
 type checkpointCheck struct {
 	*inspection
 	fs *s3fs.FS
+	// goingBack: newer commit records are no obstacle, they are to be taken back.
+	goingBack bool
 }
 
 // named verifies one checkpoint.
@@ -202,6 +204,8 @@ func (c *checkpointCheck) recorded(ctx context.Context, v *CheckpointVerdict, of
 		switch {
 		case err != nil:
 			return nil, err
+		case e.Checkpoint > int64(v.ID) && c.goingBack:
+			return listed, nil
 		case e.Checkpoint > int64(v.ID):
 			v.Problems = append(v.Problems, fmt.Sprintf("a restore would be refused: %v, %s, and its rows would be published twice", sink.ErrNewerRecord, e.Path))
 			return listed, nil

@@ -49,8 +49,13 @@ func (w *world) beforeCall(e *event) (check func()) {
 				w.checkVisible(key)
 			}
 		}
+	case "DeleteObject":
+		w.checkDelete(e)
 	case "PutObject record":
-		_, before := w.store.Object(bucket, key)
+		old, before := w.store.Object(bucket, key)
+		if before {
+			return w.beforeOverwrite(key, old.Data)
+		}
 		return func() {
 			if o, after := w.store.Object(bucket, key); after && !before {
 				w.checkRecord(key, o.Data)

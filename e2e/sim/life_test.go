@@ -96,18 +96,29 @@ func (l *life) run() {
 
 // live does what the job does between two failures.
 func (l *life) live(ctx context.Context) error {
+	err := l.attempt(ctx)
+	if l.lost(err) {
+		return l.again(ctx)
+	}
+	return err
+}
+
+func (l *life) attempt(ctx context.Context) error {
 	if err := l.open(ctx); err != nil {
 		return err
 	}
 	_, err := l.coord.Restore(ctx)
+	if l.lost(err) {
+		return err
+	}
 	if _, pending := errors.AsType[*checkpoint.CommitError](err); err != nil && (!pending || l.plan.tolerable == 0) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return l.flow(ctx)
 }
 
-// open builds the rooms.
-func (l *life) open(ctx context.Context) (err error) {
+// openStore opens the store and the checkpoints.
+func (l *life) openStore(ctx context.Context) (err error) {
 	w, p := l.w, l.plan
 	if l.fs, err = w.openFS(ctx, &network{w: w, life: l}, p); err != nil {
 		return err
@@ -122,6 +133,15 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	l.store = orderedStore{store, l}
+	return nil
+}
+
+// open builds the rooms.
+func (l *life) open(ctx context.Context) (err error) {
+	w, p := l.w, l.plan
+	if err := l.openStore(ctx); err != nil {
+		return err
+	}
 	if l.source, err = datagen.NewSource(w.source, checkpoint.Shard{Count: 1}); err != nil {
 		return err
 	}
@@ -129,7 +149,10 @@ func (l *life) open(ctx context.Context) (err error) {
 		return err
 	}
 	o := p.sink()
-	if w.plan.skip {
+	switch {
+	case w.plan.rewrite:
+		o.Expired = sink.ExpiredRewrite
+	case w.plan.skip:
 		o.Expired = sink.ExpiredSkip
 	}
 	if l.sink, err = sink.New(l.fs, sink.Raw(), o); err != nil {
@@ -159,7 +182,7 @@ func (p lifePlan) sink() sink.Options {
 		Path: path, Job: jobName, Writers: p.writers,
 		Rolling:  sink.Rolling{FileSize: p.fileSize, OnCheckpoint: p.onCheckpoint},
 		PartSize: p.partSize, UploadConcurrency: p.concurrency, CommitParallelism: p.commits, PersistWait: p.persistWait,
-		MemoryBudget: budgetOf(p), CommitDeadline: p.deadline,
+		MemoryBudget: budgetOf(p), CommitDeadline: p.deadline, ListThreshold: p.listed,
 	}
 }
 
@@ -282,7 +305,7 @@ func (l *life) close() error {
 	}
 	if l.sink != nil {
 		errs = append(errs, l.sink.Close(ctx))
-		l.used = l.sink.Stats().Budget.Used
+		l.used += l.sink.Stats().Budget.Used
 	}
 	if l.store != nil {
 		errs = append(errs, l.store.Close())

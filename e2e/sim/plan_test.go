@@ -18,7 +18,9 @@ type plan struct {
 	lives  []lifePlan // the last one is undisturbed
 	expire bool       // an upload that the newest checkpoint names is gone between two lives
 	skip   bool       // what has expired is given up, and recorded
-	thief  bool       // somebody else's object appears under a key of ours
+	// rewrite: what has expired is written again from an older checkpoint. Nobody is replaced while alive then, or he might publish what was taken back.
+	rewrite bool
+	thief   bool // somebody else's object appears under a key of ours
 }
 
 // storePlan is how the store differs from Amazon's.
@@ -42,6 +44,7 @@ type lifePlan struct {
 	backlog              int
 	tolerable, retain    int
 	retries              int
+	listed               int // files from which on listings prove them, -1: never
 	callTimeout          time.Duration
 
 	faults faultPlan
@@ -99,6 +102,9 @@ var (
 	stateEndings = []string{"PutObject checkpoint", "PutObject checkpoint", "GetObject", "DeleteObject", "ListObjectsV2"}
 )
 
+// rewriteSeeds is the first of the seeds whose jobs write again what has expired. Of the others some do.
+const rewriteSeeds = 1 << 32
+
 func newPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := plan{
@@ -114,6 +120,18 @@ func newPlan(seed uint64) plan {
 		p.lives = append(p.lives, newLifePlan(r, true, p.bucket))
 	}
 	p.lives = append(p.lives, newLifePlan(r, false, p.bucket))
+	for i := range p.lives {
+		p.lives[i].listed = pick(r, -1, 1, 2, 3, 16)
+	}
+	if r.IntN(15) == 0 || seed >= rewriteSeeds {
+		p.expire, p.rewrite, p.skip, p.thief = true, true, false, false
+		for i := range p.lives {
+			l := &p.lives[i]
+			if l.retain += 2; l.end.how == asZombie {
+				l.end.how = byKill
+			}
+		}
+	}
 	return p
 }
 
@@ -167,8 +185,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // String describes the plan, one line for each life.
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d rows of %d bytes, checkpoints in a bucket: %t, store %+v, an upload expires: %t (skipped: %t), a foreign object: %t\n",
-		p.seed, p.rows, p.length+1, p.bucket, p.store, p.expire, p.skip, p.thief)
+	fmt.Fprintf(&b, "seed %d: %d rows of %d bytes, checkpoints in a bucket: %t, store %+v, an upload expires: %t (skipped: %t, rewritten: %t), a foreign object: %t\n",
+		p.seed, p.rows, p.length+1, p.bucket, p.store, p.expire, p.skip, p.rewrite, p.thief)
 	for i, l := range p.lives {
 		end := l.end.how.String()
 		if l.end.how != byItself {

@@ -36,7 +36,7 @@ var errKilled = errors.New("this life is over")
 
 const (
 	stuckAfter = 24 * time.Hour // of virtual time without any event
-	maxSteps   = 60_000
+	maxSteps   = 150_000
 )
 
 // submit queues an event, unless its life is over.

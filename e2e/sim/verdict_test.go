@@ -38,6 +38,8 @@ func (w *world) explained(err error) bool {
 	gone := errors.Is(err, multipart.ErrNoSuchUpload)
 	_, mismatch := errors.AsType[*multipart.PartMismatchError](err)
 	switch {
+	case w.plan.rewrite:
+		return w.explainedByRewrite(err)
 	case w.uploads.expired && gone:
 		w.outcome = expired
 	case len(w.uploads.stolen) > 0 && errors.Is(err, multipart.ErrForeign):

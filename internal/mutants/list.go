@@ -15,6 +15,32 @@ var mutants = []mutant{
 		pkg:  "./multipart", test: "TestCommit_A200WithNoObjectIsAClaimAndNotAProof",
 	},
 	{
+		name: "commit of many files: what a listing shows is not compared",
+		file: "multipart/publish.go", old: "|| trimETag(etag) != u.claimed || size != u.expect().size:", new: "|| etag == \"\":",
+		pkg: "./sink", test: "TestBulkProof_AnObjectReplacedByAForeignOneIsCaught",
+	},
+	{
+		name: "commit of many files: no listing after the answers",
+		file: "sink/bulkproof.go",
+		old:  "claimed[i] = err == nil && !proven; !claimed[i] {",
+		new:  "err == nil && !proven {\n			object, _ = due[i].upload.Listed(due[i].upload.Offset(), due[i].upload.ClaimedETag())\n		}\n		if true {",
+		pkg:  "./sink", test: "TestBulkProof_A200WithNoObjectIsCaught",
+	},
+	{
+		name: "going back: what was published is not taken back",
+		file: "sink/rewind.go",
+		old:  "		if err := s.fs.Delete(ctx, s.recordPath(key)); err != nil {",
+		new:  "		if err := ctx.Err(); err != nil || key == \"\" {",
+		pkg:  "./e2e/job", test: "TestRewrite_AtACommit",
+	},
+	{
+		name: "going back: numbers in between are left free",
+		file: "sink/rewind.go",
+		old:  "		if err := s.emptyRecord(ctx, between); err != nil {",
+		new:  "		if err := s.fs.Delete(ctx, s.recordPath(RecordKey(s.path.Key, s.job, s.shard, int64(between)))); err != nil {",
+		pkg:  "./e2e/sim", test: "TestSimulation_JobsThatWriteLostRowsAgain",
+	},
+	{
 		name: "dispose: the upload is aborted",
 		file: "multipart/upload.go",
 		old:  "func (u *Upload) Abandon() {\n",
