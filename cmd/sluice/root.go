@@ -35,7 +35,7 @@ Exit codes:
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrongUse(cmd, "%w", err) })
-	root.AddCommand(p.runCommand(), p.verifyCommand(), p.sweepCommand(), p.checkpointCommand(), p.optionsCommand())
+	root.AddCommand(p.runCommand(), p.verifyCommand(), p.sweepCommand(), p.checkpointCommand(), p.rehearseCommand(), p.optionsCommand())
 	return root
 }
 

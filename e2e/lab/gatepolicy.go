@@ -9,7 +9,7 @@ import (
 // Gate paces attempts by the gate: one for each client, or one for each key of each client.
 func Gate(p gate.Params, scope Scope) NewPolicy {
 	return func(env Env, retries int) Policy {
-		return &gatePolicy{standard: standard{env: env, retries: retries}, params: p, scope: scope, gates: map[int]*simGate{}}
+		return &gatePolicy{standard: *newStandard(env, retries), params: p, scope: scope, gates: map[int]*simGate{}}
 	}
 }
 

@@ -5,7 +5,7 @@ import "time"
 // StandardQuota is Standard with the SDK's retry quota, which is on by default there: a bucket of 500 per client, from which every retry
 // takes. A success gives back what the retry before it took, or 1 when there was none. A call that finds too little fails.
 func StandardQuota(env Env, retries int) Policy {
-	return &standardQuota{standard: standard{env: env, retries: retries}, level: quotaSize}
+	return &standardQuota{standard: *newStandard(env, retries), level: quotaSize}
 }
 
 const (

@@ -19,7 +19,7 @@ type sdkPolicy struct {
 func newSDKPolicy(env Env, retries int, age float64) sdkPolicy {
 	phase := env.Rand().Float64()
 	now := phase + env.Now().Seconds()
-	return sdkPolicy{standard: standard{env: env, retries: retries}, rate: newSDKRate(now - age), phase: phase}
+	return sdkPolicy{standard: *newStandard(env, retries), rate: newSDKRate(now - age), phase: phase}
 }
 
 // What the rigs of the measurements took to set up a client: Go's made it at the start, a Java client takes its time to load.

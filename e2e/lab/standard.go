@@ -12,12 +12,32 @@ const (
 	maxHint = 5 * time.Second
 )
 
+// Backoff is the bounds of the waits before retries, as in s3.retry.*.
+type Backoff struct {
+	Base, Throttle, Max time.Duration
+}
+
+// DefaultBackoff is the defaults of s3.retry.*.
+func DefaultBackoff() Backoff {
+	return Backoff{Base: otherBase, Throttle: throttleBase, Max: maxBackoff}
+}
+
 // Standard sends every attempt at once and backs off after refusals, as the SDKs do without an adaptive limiter. The retry quota is off.
-func Standard(env Env, retries int) Policy { return &standard{env: env, retries: retries} }
+func Standard(env Env, retries int) Policy { return newStandard(env, retries) }
+
+// StandardWith is Standard with other waits.
+func StandardWith(b Backoff) NewPolicy {
+	return func(env Env, retries int) Policy { return &standard{env: env, retries: retries, backoff: b} }
+}
+
+func newStandard(env Env, retries int) *standard {
+	return &standard{env: env, retries: retries, backoff: DefaultBackoff()}
+}
 
 type standard struct {
 	env     Env
 	retries int
+	backoff Backoff
 }
 
 func (s *standard) Acquire(_ *Call, grant func()) { grant() }
@@ -30,12 +50,12 @@ func (s *standard) Retry(c *Call, k Kind, retryAfter time.Duration) (time.Durati
 	if c.Number > s.retries {
 		return 0, false
 	}
-	base := otherBase
+	base := s.backoff.Base
 	if k == Throttle {
-		base = throttleBase
+		base = s.backoff.Throttle
 	}
-	limit := maxBackoff
-	if n := c.Number - 1; n < 10 && base<<n < maxBackoff {
+	limit := s.backoff.Max
+	if n := c.Number - 1; n < 10 && base<<n < limit {
 		limit = base << n
 	}
 	wait := time.Duration(s.env.Rand().Float64() * float64(limit))

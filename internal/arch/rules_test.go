@@ -58,7 +58,7 @@ var rooms = []room{
 		why: "what runs and proves the job is light, since the command links it"},
 	{path: "e2e/lab", may: []string{"retrymode", "retrymode/gate"}, tests: append([]string{aws, smithy}, library...),
 		why: "the simulator is in the command, so it costs no module; the lab's real clients are in its tests"},
-	{path: "cmd", may: append([]string{"e2e", cobra, xsync}, library...),
+	{path: "cmd", may: append([]string{"e2e", "e2e/lab", cobra, xsync}, library...),
 		why: "the command is thin calls into the rooms"},
 	{path: "internal/arch", why: "the rules need nothing"},
 	{path: "internal/invariants", why: "a constant of a build tag needs nothing"},
