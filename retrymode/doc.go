@@ -16,15 +16,17 @@
 //   - A write that must not be repeated blindly (CompleteMultipartUpload, a conditional PutObject) leaves the retryer as soon as its answer
 //     is lost. The caller looks before it asks again.
 //   - A retry that cannot start before the deadline of the call is refused at once with a [DeadlineError].
-//   - Every wait (limiter, in-flight slot, backoff) ends when the context ends.
+//   - Every wait (limiter, in-flight slot, backoff) ends when the context ends; one that could not end before its deadline is not begun.
 //   - An in-flight slot is taken after the limiter and given back with the attempt, however the attempt ends. CompleteMultipartUpload,
 //     HeadObject, AbortMultipartUpload and calls marked by [WithPriority] have a lane of their own.
 //
 // # Modes
 //
 // Standard waits before each retry: full jitter over base x 2^(n-1), the base being 100 ms, or 1 s after a throttle, never more than 20 s.
-// Adaptive does the same and also paces every attempt, first ones included, by a limiter that learns from throttles. The limiter is
-// the one of the AWS SDK; it starts to pace with the first throttle and then never stops.
+// Adaptive makes the same number of attempts and also paces each of them, first ones included, by a gate for its bucket and direction
+// (Options.Scope): see package [github.com/sluice-go/sluice/retrymode/gate]. The gate is off until a handful of refusals say that the store is overloaded.
+// The waits after refusals (503, 429, a connection closed without an answer) are the gate's holds: a tenth of the base, then full jitter over half the base,
+// doubled each time up to MaxBackoff, and shorter when the store is back. All other errors are waited for as in standard mode.
 //
 // The release of an attempt happens when the headers of its answer have arrived: a GET does not hold its slot while its body is read.
 //

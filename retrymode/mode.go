@@ -11,7 +11,7 @@ type Mode int
 const (
 	// Standard retries each call on its own: jittered backoff, nothing shared between calls but the in-flight limit.
 	Standard Mode = iota + 1
-	// Adaptive is Standard with a limiter in front of every attempt that slows the whole client down after throttles.
+	// Adaptive makes as many attempts as Standard, each of them paced by a limiter that learns from refusals what the store delivers.
 	Adaptive
 )
 

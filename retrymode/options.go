@@ -11,14 +11,14 @@ import (
 // The keys of this package.
 var (
 	KeyMode = config.Enum("s3.retry.mode", Adaptive, []Mode{Standard, Adaptive},
-		"How failed S3 calls are retried: standard backs off call by call, adaptive also slows the whole client down while the store throttles it.")
+		"How failed S3 calls are retried: standard backs off call by call, adaptive also paces all calls at the rate that a throttling store delivers.")
 	KeyMaxNumRetries = config.Int("s3.retry.max-num-retries", 3,
 		"Retries of one S3 call after its first attempt, in both modes.", config.Range[int64](0, maxRetries))
 	KeyBaseDelay = config.Duration("s3.retry.base-delay", 100*time.Millisecond,
 		"Upper bound of the random wait before the first retry after an error that is no throttle; doubles with each further retry.",
 		config.AtLeast(time.Millisecond))
 	KeyThrottleBaseDelay = config.Duration("s3.retry.throttle.base-delay", time.Second,
-		"Upper bound of the random wait before the first retry after a throttle (503, 429, SlowDown); doubles with each further retry.",
+		"Upper bound of the random wait before the first retry after a throttle (503, 429, SlowDown); doubles with each further retry. The gate holds a call for up to a tenth of it, then half of it, doubled with each further retry.",
 		config.AtLeast(time.Millisecond))
 	KeyMaxBackoff = config.Duration("s3.retry.max-backoff", 20*time.Second,
 		"Upper bound of the random wait before any retry. Not shorter than the two base delays.", config.AtLeast(time.Millisecond))

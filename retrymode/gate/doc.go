@@ -13,12 +13,15 @@
 //     so there is nothing to guess.
 //  5. An epoch is one second of busy time, and longer when calls are. Refusals of attempts sent before the last cut were that cut's reason and count for
 //     nothing, so any number of simultaneous 503s is one event.
-//  6. At the end of an epoch: too many refusals cut; a few hold; none, with somebody waiting, grow by a step that doubles with every clean epoch.
-//  7. If most of what was sent since the last cut was refused, the gate cuts at once. Where too few answers say what the store delivers, it halves
-//     instead and doubles again with every few answers in a row, until the old rate is reached or a refusal says that this was too far (slow start).
-//  8. Refusals that stay although the rate has just been cut do not depend on the rate. A multiple of their share is tolerated from then on as background.
-//  9. The rate never falls so low that the calls in hand would wait longer than [Params.MaxWait].
-//  10. A refused call is held back before its retry; all holds end at once when the store comes back.
+//  6. At the end of an epoch: too many refusals cut; a few hold; none, with somebody waiting, grow by a step that becomes longer with every clean
+//     epoch, and leaps once the rate has clearly passed what was too much before.
+//  7. If most of what was sent since the last cut was refused, the gate cuts at once. If all of it was, the gate is shut: only probes go, fewer every second, until
+//     one is answered. Then it resumes at what was delivered since it opened the last time, per second of the whole cycle, which is a quota's rate whatever its
+//     window is; after an outage it doubles up from there with every few answers (slow start). Slow start also follows a cut when too few answers say what
+//     the store delivers.
+//  8. Refusals that stay although the rate has been cut again and again do not depend on the rate. Twice their share is tolerated from then on.
+//  9. The rate is never so low that the calls in hand would wait longer than [Params.MaxWait].
+//  10. A refused call is held back before its retry; a hold ends early when the store comes back, or when permissions are to be had and the store answers.
 //
 // The busy clock stands still while nothing is in hand, so an idle gap is neither remembered as slowness nor forgotten.
 //

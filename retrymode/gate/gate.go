@@ -51,7 +51,7 @@ func New(p Params) *Gate {
 func (g *Gate) Join(now time.Duration, t *Ticket) {
 	g.advance(now)
 	if wait := max(t.Hold, t.NotBefore); wait > 0 {
-		t.state, t.due = held, g.now+wait
+		t.state, t.due, t.hinted = held, g.now+wait, g.now+t.NotBefore
 		heap.Push(&g.held, t)
 		return
 	}
@@ -66,7 +66,7 @@ func (g *Gate) Rejoin(now time.Duration, t *Ticket) {
 		return
 	}
 	g.inFlight--
-	g.refund()
+	g.refund(t)
 	t.state = queued
 	g.waiting++
 	g.lanes[laneOf(t)].pushBack(t)
@@ -86,7 +86,7 @@ func (g *Gate) Leave(now time.Duration, t *Ticket) {
 		g.waiting--
 	case flying:
 		g.inFlight--
-		g.refund()
+		g.refund(t)
 	}
 	t.state = ended
 }
@@ -97,8 +97,8 @@ func (g *Gate) Next(now time.Duration) (*Ticket, time.Duration) {
 	for len(g.held) > 0 && g.held[0].due <= g.now {
 		g.enqueue(heap.Pop(&g.held).(*Ticket))
 	}
-	if g.on && g.waiting == 0 && g.tokens >= 1 && g.law.run >= g.p.Run && !g.law.slow {
-		g.wakeOne()
+	if g.idle() {
+		g.wakeNext()
 	}
 	var again time.Duration
 	if len(g.held) > 0 {
@@ -109,7 +109,7 @@ func (g *Gate) Next(now time.Duration) (*Ticket, time.Duration) {
 	}
 	if g.on && g.tokens < 1 {
 		g.law.binding = true
-		ready := time.Duration(math.Ceil((1 - g.tokens) / g.rate * float64(time.Second)))
+		ready := time.Duration(math.Ceil((1 - g.tokens) / g.pace() * float64(time.Second)))
 		if again == 0 || ready < again {
 			again = ready
 		}
@@ -120,7 +120,7 @@ func (g *Gate) Next(now time.Duration) (*Ticket, time.Duration) {
 	}
 	t := g.dequeue()
 	g.inFlight++
-	t.state, t.version = flying, g.version
+	t.state, t.version, t.grantedAt = flying, g.version, g.now
 	return t, 0
 }
 
@@ -135,17 +135,18 @@ func (g *Gate) Done(now time.Duration, t *Ticket, o Outcome) {
 	g.learn(t, o)
 }
 
-// Ahead returns how long a ticket would wait behind those that are before it if the rate stayed what it is; 0 when the gate is off or looks for the limit, as then
+// Ahead returns how long a ticket would wait, those that are before it included, if the rate stayed what it is; 0 when the gate is off or looks for the limit, as then
 // nobody can tell.
 func (g *Gate) Ahead(t *Ticket) time.Duration {
-	if !g.on || g.law.slow || g.law.shut || t.state != queued {
+	if !g.on || g.probing() || t.state != queued {
 		return 0
 	}
-	n := 0
-	for i := range laneOf(t) + 1 {
+	own := laneOf(t)
+	n := g.lanes[own].upTo(t)
+	for i := range own {
 		n += g.lanes[i].n
 	}
-	return time.Duration(float64(n) / g.rate * float64(time.Second))
+	return time.Duration(float64(n) / g.pace() * float64(time.Second))
 }
 
 // State is a snapshot for statistics.
@@ -163,7 +164,7 @@ type State struct {
 func (g *Gate) State() State {
 	s := State{On: g.on, SlowStart: g.on && g.law.slow, Shut: g.on && g.law.shut, Waiting: g.waiting, Held: len(g.held), InFlight: g.inFlight}
 	if g.on {
-		s.Rate = g.rate
+		s.Rate = g.pace()
 	}
 	return s
 }
@@ -181,10 +182,16 @@ func (g *Gate) enqueue(t *Ticket) {
 	g.lanes[laneOf(t)].push(t)
 }
 
+// dequeue takes the next ticket out of its lane. Retries go first, since they have waited already; not while it is unknown whether the store answers at all, when a
+// new call would wait for all that were refused.
 func (g *Gate) dequeue() *Ticket {
-	for i := range g.lanes {
-		if t := g.lanes[i].first; t != nil {
-			g.lanes[i].remove(t)
+	for i := 0; i < lanes; i += 2 {
+		t, other := g.lanes[i].first, g.lanes[i+1].first
+		if t == nil || g.probing() && other != nil && other.arrival < t.arrival {
+			t = other
+		}
+		if t != nil {
+			g.lanes[laneOf(t)].remove(t)
 			g.waiting--
 			return t
 		}
@@ -192,8 +199,15 @@ func (g *Gate) dequeue() *Ticket {
 	return nil
 }
 
-// refund gives a token back.
-func (g *Gate) refund() { g.tokens = min(g.tokens+1, g.burst()) }
+// probing reports whether the limit is unknown.
+func (g *Gate) probing() bool { return g.law.slow || g.law.shut }
+
+// refund gives a token back, if one was taken at the present rate: stale permissions were worth nothing.
+func (g *Gate) refund(t *Ticket) {
+	if g.on && t.version == g.version {
+		g.tokens = min(g.tokens+1, g.burst())
+	}
+}
 
 // burst is how many tokens can be saved up.
 func (g *Gate) burst() float64 { return max(1, g.rate*g.p.Burst.Seconds()) }
@@ -209,34 +223,44 @@ func (g *Gate) advance(now time.Duration) {
 		g.busy += d
 	}
 	if g.on {
-		g.tokens = min(g.tokens+g.rate*d.Seconds(), g.burst())
+		g.tokens = min(g.tokens+g.pace()*d.Seconds(), g.burst())
 	}
 }
 
-// wake ends all holds, but for what the store itself asked for.
+// wake ends all holds, but not what the store itself asked for.
 func (g *Gate) wake() {
-	for i := 0; i < len(g.held); {
-		t := g.held[i]
-		if t.NotBefore > 0 && t.due > g.now {
-			i++
+	still := g.held[:0]
+	for _, t := range g.held {
+		if t.hinted > g.now {
+			t.due = t.hinted
+			still = append(still, t)
 			continue
 		}
-		heap.Remove(&g.held, i)
 		g.enqueue(t)
-		i = 0
 	}
+	clear(g.held[len(still):])
+	g.held = still
+	for i, t := range g.held {
+		t.index = i
+	}
+	heap.Init(&g.held)
 }
 
-func (g *Gate) wakeOne() {
-	best := -1
-	for i, t := range g.held {
-		if t.NotBefore == 0 && (best < 0 || t.due < g.held[best].due) {
-			best = i
+// idle reports whether a permission is to be had, the store answers, and nobody asks but those who are held back.
+func (g *Gate) idle() bool {
+	return g.on && g.waiting == 0 && len(g.held) > 0 && g.tokens >= 1 && g.law.run >= g.p.Run && !g.law.slow
+}
+
+// wakeNext ends the hold that is due first, but not what the store itself asked for. The gate paces the store's load as well as any hold does.
+func (g *Gate) wakeNext() {
+	var next *Ticket
+	for _, t := range g.held {
+		if t.hinted <= g.now && (next == nil || t.due < next.due) {
+			next = t
 		}
 	}
-	if best >= 0 {
-		t := g.held[best]
-		heap.Remove(&g.held, best)
-		g.enqueue(t)
+	if next != nil {
+		heap.Remove(&g.held, next.index)
+		g.enqueue(next)
 	}
 }

@@ -19,8 +19,10 @@ type Ticket struct {
 	state      state
 	arrival    int64         // in its lane, over all lanes
 	queuedAt   time.Duration // when it came into its lane
+	grantedAt  time.Duration // when it was granted
 	version    int           // of the gate when the ticket was granted
 	due        time.Duration // when a hold ends
+	hinted     time.Duration // before which it does not end
 	index      int           // in the heap of holds
 	prev, next *Ticket       // in a lane
 }
@@ -71,6 +73,15 @@ func (l *lane) insertAfter(before, t *Ticket) {
 	} else {
 		t.next.prev = t
 	}
+}
+
+// upTo is the number of tickets up to and including t.
+func (l *lane) upTo(t *Ticket) int {
+	n := 1
+	for before := t.prev; before != nil; before = before.prev {
+		n++
+	}
+	return n
 }
 
 func (l *lane) remove(t *Ticket) {

@@ -1,0 +1,108 @@
+package gate
+
+import (
+	"math"
+	"time"
+)
+
+// epoch is the length of an epoch: longer than Epoch when calls are, so that what is judged was sent in it.
+func (g *Gate) epoch() time.Duration {
+	return max(g.p.Epoch, min(time.Duration(g.p.EpochCalls*float64(g.law.latency)), windowLength))
+}
+
+// enough reports whether the epoch has seen enough to be judged.
+func (g *Gate) enough(elapsed time.Duration) bool {
+	l := &g.law
+	need := g.p.EpochAnswers
+	if l.fresh {
+		need = g.p.FreshAnswers
+	}
+	return l.ok+l.refused >= need || elapsed.Seconds() >= g.p.MaxEpochs*g.epoch().Seconds()
+}
+
+// endEpoch judges an epoch: cut, hold, grow or turn off.
+func (g *Gate) endEpoch(elapsed time.Duration) {
+	l := &g.law
+	answers := l.ok + l.refused
+	share := 0.0
+	if answers > 0 {
+		share = float64(l.refused) / float64(answers)
+	}
+	background := g.background()
+	if l.fresh && !l.slow && answers >= g.p.FreshAnswers {
+		g.sample(share)
+	}
+	fresh := l.fresh
+	l.fresh = false
+	switch {
+	case share > background+g.p.Tolerance && (l.refused >= g.p.CutRefusals || l.refused > l.ok):
+		g.cut(g.delivered(elapsed), l.ok >= 3)
+		return
+	case l.binding && share > background:
+		l.step = g.firstStep() // hold
+	case l.binding && !fresh:
+		g.grow(elapsed)
+	case !l.binding && g.now-l.lastRefusal > g.p.Quiet:
+		g.on = false
+		l.prevOK, l.prevRefused = 0, 0
+	}
+	g.newEpoch()
+}
+
+func (g *Gate) newEpoch() {
+	l := &g.law
+	l.epochStart, l.ok, l.refused, l.sentOK, l.binding = g.busy, 0, 0, 0, false
+}
+
+// delivered is what the store lets through, per second: in this epoch, or over more time where the epoch has few answers and says less.
+func (g *Gate) delivered(elapsed time.Duration) float64 {
+	l := &g.law
+	rate := float64(l.ok) / elapsed.Seconds()
+	if l.ok > 0 && float64(l.ok) < g.p.DeliveredAnswers {
+		ok, _, seconds := l.window.sum(g.busy, max(elapsed, span(g.p.DeliveredAnswers, rate)))
+		rate = max(rate, ok/seconds)
+	}
+	return rate
+}
+
+// grow raises the rate by a step.
+func (g *Gate) grow(elapsed time.Duration) {
+	l := &g.law
+	by := l.step * elapsed.Seconds()
+	if g.beyond() {
+		by = max(by, g.p.Leap*g.rate)
+	}
+	g.rate += min(by, g.rate)
+	l.step *= g.p.Acceleration
+}
+
+// sample keeps the share that was refused right after a cut.
+func (g *Gate) sample(share float64) {
+	l := &g.law
+	l.noise = append(l.noise, share)
+	if len(l.noise) > g.p.NoiseSamples {
+		l.noise = l.noise[1:]
+	}
+}
+
+// beyond reports whether the rate has passed the last one that was too high by so much that the limit must have risen.
+func (g *Gate) beyond() bool {
+	l := &g.law
+	return !l.slow && !l.fresh && l.refused == 0 && l.ceiling > 0 && g.rate > g.p.Beyond*l.ceiling+math.Sqrt(l.ceiling)
+}
+
+func (g *Gate) firstStep() float64 {
+	return g.p.StepShare*g.rate + g.p.StepRoot*math.Sqrt(g.rate)
+}
+
+// background is the share of refusals that no cut has cured.
+func (g *Gate) background() float64 {
+	if len(g.law.noise) < g.p.NoiseSamples {
+		return 0
+	}
+	least := g.p.NoiseCap
+	for _, s := range g.law.noise {
+		least = min(least, s)
+	}
+	return g.p.NoiseFactor * least
+}
