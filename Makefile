@@ -27,7 +27,7 @@ TOOLS   := $(CURDIR)/go.tools.mod
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run crash build test lint fuzz mutants bench golden docs clean
+.PHONY: help run crash build test lint fuzz mutants lab labdocs bench golden docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,18 @@ fuzz: ## every fuzz test of the library in turn (FUZZTIME=30s each)
 
 mutants: ## take one safeguard at a time out of a copy: the test that stands for it must fail
 	go run ./internal/mutants
+
+# What `make lab` does: SHORT=1 judges a share of the goals, LABFLAGS are flags such as "-goal wall" or "-held-out=false".
+SHORT    ?=
+LABFLAGS ?=
+
+lab: ## judge the retry goals with real clients in virtual time, some fifteen minutes (SHORT=1 LABFLAGS)
+	@mkdir -p $(BIN) && go test -c -o $(BIN)/lab.test ./e2e/lab
+	@cd e2e/lab && $(BIN)/lab.test -test.run '^TestLab$$' -test.timeout 90m -lab $(if $(SHORT),-test.short) -docs ../../docs/lab $(LABFLAGS)
+
+labdocs: build ## tables of every scenario and policy, and charts, into docs/lab
+	@go test ./e2e/lab -count 1 -run '^TestDocs$$' -timeout 60m -args -docs ../../docs/lab -rates $(BIN)/rates.json
+	@$(BIN)/sluice-testbed charts --rates $(BIN)/rates.json --out docs/lab
 
 bench: ## benchmarks of the library (BENCHTIME=1s each)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
