@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluice-go/sluice/config"
 )
 
@@ -31,6 +33,9 @@ var (
 	KeyCircuitBreaker = config.Bool("s3.retry.circuit-breaker.enabled", false,
 		"Whether a client whose retries keep failing ends calls early, by the retry quota of the AWS SDK, instead of using up the retries of each.")
 )
+
+// SDKVersion is the version of the AWS SDK whose retry behaviour this package builds on; its defaults have changed between versions.
+const SDKVersion = aws.SDKVersion
 
 // maxRetries is far above any use; it catches typing errors and keeps retries + 1 an int everywhere.
 const maxRetries = 1_000_000

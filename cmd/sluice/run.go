@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/e2e/job"
+	"github.com/sluice-go/sluice/retrymode"
 	"github.com/sluice-go/sluice/sink"
 )
 
@@ -49,7 +50,7 @@ func (p *process) runJob(ctx context.Context, file string, pairs []string, repor
 	}
 	log := newLogger(p.stderr)
 	warn(log, cfg)
-	log.Info("configuration", effective(cfg)...)
+	log.Info("configuration", append(effective(cfg), "aws-sdk-go-v2", retrymode.SDKVersion)...)
 	p.limitMemory(cfg)
 
 	j, err := job.New(ctx, cfg, log, p.store...)

@@ -27,6 +27,7 @@ type Job struct {
 
 	stopTimeout time.Duration
 	warnAge     time.Duration // of an upload that is not published
+	epoch       int64         // claimed last
 }
 
 // ErrStopped is returned by Run when it was told to stop before the source ended: the final checkpoint is durable, and the
@@ -118,12 +119,16 @@ func (j *Job) Run(ctx context.Context) (Report, error) {
 			rewinds, committed = 0, report.Checkpoints
 		}
 		if j.lost(err) != nil && rewinds < maxRewinds {
-			if back := j.rewind(ctx, err); back != nil {
+			back := j.rewind(ctx, err)
+			if back == nil {
+				rewinds++
+				report.Restarts++
+				continue
+			}
+			if _, refused := errors.AsType[*RewriteError](back); refused || permanent(back) {
 				return report, back
 			}
-			rewinds++
-			report.Restarts++
-			continue
+			err = joined(back, err) // the store did not answer: the restart strategy decides
 		}
 		delay, again := j.restart.Next(time.Now())
 		if !again {
@@ -163,9 +168,9 @@ func permanent(err error) bool {
 	return false
 }
 
-// effective returns the configuration for the checkpoint, secrets masked.
+// effective returns the configuration for the checkpoint, secrets masked, and the version of the SDK that carries it out.
 func effective(cfg *config.Config) map[string]string {
-	out := map[string]string{}
+	out := map[string]string{"aws-sdk-go-v2": retrymode.SDKVersion}
 	for _, s := range cfg.Effective() {
 		out[s.Key] = s.Value
 	}

@@ -3,9 +3,11 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/retrymode"
 )
 
 // progress logs a line a second until ctx ends.
@@ -23,16 +25,28 @@ func (a *attempt) progress(ctx context.Context) {
 			seconds := now.Sub(last).Seconds()
 			st := a.sink.Stats()
 			calls := traffic(a.job.fs)
-			a.job.log.Info("progress",
+			line := []any{
 				"rows", a.source.Position().Next,
-				"rows_per_second", int64(float64(rows-lastRows)/seconds),
-				"mb_per_second", int64(float64(size-lastBytes)/seconds/1e6),
+				"rows_per_second", int64(float64(rows-lastRows) / seconds),
+				"mb_per_second", int64(float64(size-lastBytes) / seconds / 1e6),
 				"published_rows", st.Committed.Rows, "published_files", st.Committed.Files, "pending_files", st.PendingFiles,
-				"buffers_mb", st.Budget.Used>>20,
-				"s3_calls", calls.Calls, "throttled", calls.Throttles, "retries", calls.Retries)
+				"buffers_mb", st.Budget.Used >> 20,
+				"s3_calls", calls.Calls, "throttled", calls.Throttles, "retries", calls.Retries,
+			}
+			a.job.log.Info("progress", append(line, gates(a.job.fs.Stats().Gates)...)...)
 			lastRows, lastBytes, last = rows, size, now
 		}
 	}
+}
+
+// gates says which gates hold calls up, and at which rate they let them pass.
+func gates(all []retrymode.GateStats) (attrs []any) {
+	for _, g := range all {
+		if g.On {
+			attrs = append(attrs, "gate "+g.Scope, fmt.Sprintf("%.1f/s, %d waiting", g.Rate, g.Waiting+g.Held))
+		}
+	}
+	return attrs
 }
 
 // observed returns the checkpoint options with log lines for the course of each checkpoint.
