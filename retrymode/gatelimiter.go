@@ -22,7 +22,11 @@ type gateLimiter struct {
 
 	mu    sync.RWMutex
 	gates map[scope]*pacer
+	full  time.Duration // when there was nothing to forget the last time
 }
+
+// fullFor is for how long a search for gates to forget that found none is not repeated: it looks at every gate.
+const fullFor = time.Second
 
 var _ limiter = (*gateLimiter)(nil)
 
@@ -62,11 +66,8 @@ func (l *gateLimiter) gate(s scope) *pacer {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gates[s] == nil && len(l.gates) >= maxGates {
-		l.forget()
-		if len(l.gates) >= maxGates {
-			s = scope{} // shared by all that come too late
-		}
+	if l.gates[s] == nil && len(l.gates) >= maxGates && !l.forget() {
+		s = scope{} // shared by all that come too late
 	}
 	if p = l.gates[s]; p == nil {
 		p = &pacer{core: gate.New(l.params), origin: l.origin}
@@ -78,19 +79,29 @@ func (l *gateLimiter) gate(s scope) *pacer {
 	return p
 }
 
-// forget drops the gates that hold nothing and know nothing of a limit. Called with the lock held.
-func (l *gateLimiter) forget() {
+// forget drops the gates that hold nothing and know nothing of a limit, and reports whether there is room for another one now. Called with the lock held.
+func (l *gateLimiter) forget() bool {
+	now := time.Since(l.origin)
+	if l.full > 0 && now-l.full < fullFor {
+		return false
+	}
 	for s, p := range l.gates {
 		if p.users.Load() > 0 {
 			continue
 		}
 		p.mu.Lock()
-		idle := p.core.Idle()
+		idle := p.core.Idle(p.now())
 		p.mu.Unlock()
 		if idle {
 			delete(l.gates, s)
 		}
 	}
+	l.full = 0
+	if len(l.gates) < maxGates {
+		return true
+	}
+	l.full = max(now, 1)
+	return false
 }
 
 // stats lists the gates, by scope.

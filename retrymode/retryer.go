@@ -114,12 +114,13 @@ func (r *Retryer) RetryDelay(n int, err error) (time.Duration, error) {
 // holdBack leaves the wait before the retry that follows a refused attempt to the limiter.
 func (r *Retryer) holdBack(ae *AttemptError, n int, hint time.Duration, now time.Time) error {
 	hold := r.params.HoldFor(n, r.backoff.random())
+	if ae.deadline.IsZero() {
+		hint = min(hint, r.options.MaxBackoff)
+	}
 	if hint > 0 {
 		hint += scale(r.backoff.random(), r.backoff.throttle) // those who were told the same time do not come back together
 	}
-	if ae.deadline.IsZero() {
-		hint = min(hint, r.options.MaxBackoff)
-	} else {
+	if !ae.deadline.IsZero() {
 		left := ae.deadline.Sub(now)
 		if hint >= left {
 			return &DeadlineError{Wait: hint, Left: left, Err: ae}
@@ -242,6 +243,9 @@ func (g *grant) waitLimiter(ctx context.Context, operation string, a attempt, st
 	return nil
 }
 
+// atOnce is how long taking a slot that is free may take: nothing has happened to the rate since.
+const atOnce = 100 * time.Microsecond
+
 // waitSlot takes a slot. The rate may be cut while it waits for one; then the slot goes back and the attempt to its place at the limiter.
 func (g *grant) waitSlot(ctx context.Context, operation string, priority bool) error {
 	if operation == "CreateSession" {
@@ -259,7 +263,7 @@ func (g *grant) waitSlot(ctx context.Context, operation string, priority bool) e
 			return waitError(ctx, operation, "slot", waited, err)
 		}
 		g.since = g.since.Add(waited)
-		if !g.permit.Stale() {
+		if waited < atOnce || !g.permit.Stale() {
 			g.lane = lane
 			return nil
 		}

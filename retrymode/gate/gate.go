@@ -73,7 +73,7 @@ func (g *Gate) Rejoin(now time.Duration, t *Ticket) {
 }
 
 // Stale reports whether the rate has been cut since the ticket was granted, so that a permission which has not been used is worth nothing.
-func (g *Gate) Stale(t *Ticket) bool { return g.on && t.version != g.version }
+func (g *Gate) Stale(t *Ticket) bool { return g.on && g.rate < t.rate }
 
 // Leave removes a ticket, be it waiting or in flight: nobody wants it any more and nothing was learnt.
 func (g *Gate) Leave(now time.Duration, t *Ticket) {
@@ -120,6 +120,9 @@ func (g *Gate) Next(now time.Duration) (*Ticket, time.Duration) {
 	}
 	t := g.dequeue()
 	g.inFlight++
+	if t.rate = math.Inf(1); g.on {
+		t.rate = g.rate
+	}
 	t.state, t.version, t.grantedAt = flying, g.version, g.now
 	return t, 0
 }
@@ -169,8 +172,12 @@ func (g *Gate) State() State {
 	return s
 }
 
-// Idle reports whether the gate can be forgotten: it is off and holds nothing.
-func (g *Gate) Idle() bool { return !g.on && g.inHand() == 0 }
+// Idle reports whether the gate can be forgotten: it holds nothing, and is off or has not been used for so long that what it knows is of no use.
+func (g *Gate) Idle(now time.Duration) bool {
+	return g.inHand() == 0 && (!g.on || now-g.now > forgetAfter*g.p.Quiet)
+}
+
+const forgetAfter = 120 // an hour
 
 // inHand is the number of attempts that wait, are held back or are in flight.
 func (g *Gate) inHand() int { return g.inFlight + g.waiting + len(g.held) }
@@ -204,7 +211,7 @@ func (g *Gate) probing() bool { return g.law.slow || g.law.shut }
 
 // refund gives a token back, if one was taken at the present rate: stale permissions were worth nothing.
 func (g *Gate) refund(t *Ticket) {
-	if g.on && t.version == g.version {
+	if g.on && !g.Stale(t) {
 		g.tokens = min(g.tokens+1, g.burst())
 	}
 }

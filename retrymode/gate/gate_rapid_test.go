@@ -30,10 +30,9 @@ type machine struct {
 }
 
 type entry struct {
-	joined   time.Duration
-	order    int // of joining
-	flying   bool
-	rejoined bool
+	joined time.Duration
+	order  int // of joining
+	flying bool
 }
 
 func newMachine() *machine {
@@ -62,11 +61,11 @@ func (m *machine) checkGrant(t *rapid.T, ticket *Ticket) {
 		if o.flying || other == ticket || other.Hold > 0 || other.NotBefore > 0 {
 			continue // how long a hold lasts is the law's business
 		}
-		if state := m.g.State(); state.SlowStart || state.Shut { // retries and first attempts are served in the order of arrival
-			require.True(t, ticket.Priority || !other.Priority, "overtook a better lane: %+v %+v %+v", *ticket, *other, state)
-			continue
+		// Priority always goes first; a retry goes before a first attempt, unless the limit is being looked for.
+		require.True(t, ticket.Priority || !other.Priority, "overtook priority")
+		if s := m.g.State(); ticket.Priority == other.Priority && s.On && !s.SlowStart && !s.Shut {
+			require.True(t, ticket.Retry || !other.Retry, "overtook a retry")
 		}
-		require.LessOrEqual(t, laneOf(ticket), laneOf(other), "overtook a better lane: %+v %+v %+v", *ticket, *other, m.g.State())
 		if laneOf(other) == laneOf(ticket) && ticket.Hold == 0 && ticket.NotBefore == 0 {
 			require.Less(t, e.order, o.order, "overtook an older one")
 		}
@@ -257,8 +256,8 @@ func TestGateKeepsItsBooksWhateverHappens(t *testing.T) {
 	})
 }
 
-// Whatever the store, the calls and the outage were: once the store answers everything, nobody waits much longer than MaxWait, even those behind
-// whom retries went first.
+// Whatever the store, the calls and the outage were: once the store answers everything, nobody waits for more than a small multiple of MaxWait, also
+// not a crowd that comes when the rate is what a few callers needed.
 func TestNobodyIsForgottenInTheQueue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		callers := rapid.IntRange(1, 60).Draw(rt, "callers")
@@ -286,6 +285,6 @@ func TestNobodyIsForgottenInTheQueue(t *testing.T) {
 		}
 		w.run(start + outage + 10*time.Minute)
 		require.Zero(rt, w.g.inHand())
-		require.LessOrEqual(rt, w.longestWait(0, w.now), 3*w.p.MaxWait)
+		require.LessOrEqual(rt, w.longestWait(start+outage, w.now), 5*w.p.MaxWait)
 	})
 }

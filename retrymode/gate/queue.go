@@ -21,6 +21,7 @@ type Ticket struct {
 	queuedAt   time.Duration // when it came into its lane
 	grantedAt  time.Duration // when it was granted
 	version    int           // of the gate when the ticket was granted
+	rate       float64       // of the gate when the ticket was granted, infinite when it was off
 	due        time.Duration // when a hold ends
 	hinted     time.Duration // before which it does not end
 	index      int           // in the heap of holds

@@ -1,0 +1,627 @@
+package retrymode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/retrymode/gate"
+)
+
+var (
+	reads  = scope{bucket: "b", kind: kindRead}
+	writes = scope{bucket: "b", kind: kindWrite}
+)
+
+// pace turns the gate of a scope on: the store has served ten times perSecond in tenths of a second and then refused. What follows goes at
+// about that rate. It takes a little more than a second.
+func pace(t *testing.T, r *Retryer, s scope, perSecond int) {
+	t.Helper()
+	wait := func() permit {
+		p, err := r.limiter.Wait(t.Context(), attempt{scope: s, first: true})
+		require.NoError(t, err)
+		return p
+	}
+	const rounds = 10
+	for range rounds {
+		all := make([]permit, perSecond/rounds)
+		for i := range all {
+			all[i] = wait()
+		}
+		time.Sleep(time.Second / rounds)
+		for _, p := range all {
+			p.Done(outcome{sent: true, served: true})
+		}
+	}
+	all := make([]permit, 5)
+	for i := range all {
+		all[i] = wait()
+	}
+	time.Sleep(10 * time.Millisecond)
+	for i, p := range all {
+		if i < 3 {
+			p.Done(outcome{sent: true, class: Throttle})
+		} else {
+			p.Done(outcome{sent: true, served: true})
+		}
+	}
+	g := gateOf(r, s)
+	require.True(t, g.On)
+	require.InDelta(t, perSecond, g.Rate, 0.3*float64(perSecond))
+}
+
+// gateOf is the state of one gate.
+func gateOf(r *Retryer, s scope) gate.State {
+	for _, g := range r.Stats().Gates {
+		if g.Scope == s.String() {
+			return g.State
+		}
+	}
+	return gate.State{}
+}
+
+// nothingLeft checks that no gate and no slot is in use.
+func nothingLeft(t *testing.T, r *Retryer) {
+	t.Helper()
+	s := r.Stats()
+	assert.Zero(t, s.InFlight)
+	assert.Zero(t, s.WaitingLimiter)
+	assert.Zero(t, s.WaitingSlot)
+	for _, g := range s.Gates {
+		assert.Zero(t, g.Waiting+g.Held+g.InFlight, "%+v", g)
+	}
+	if r.gates == nil {
+		return
+	}
+	for s, p := range r.gates.gates {
+		assert.Zero(t, p.users.Load(), "%s", s)
+	}
+}
+
+// wall lets limit attempts through in any second and refuses the rest.
+func wall(latency time.Duration, limit func() int, refuse func(*http.Request) (*http.Response, error)) *wire {
+	var mu sync.Mutex
+	var passed []time.Time
+	w := &wire{latency: latency}
+	w.answer = func(_ int, req *http.Request, _ []byte) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		for len(passed) > 0 && now.Sub(passed[0]) >= time.Second {
+			passed = passed[1:]
+		}
+		if len(passed) >= limit() {
+			return refuse(req)
+		}
+		passed = append(passed, now)
+		return success(req), nil
+	}
+	return w
+}
+
+func slowDown(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodHead {
+		return reply(503, ""), nil
+	}
+	return reply(503, xmlError("SlowDown")), nil
+}
+
+func constant(n int) func() int { return func() int { return n } }
+
+func TestCancelWhileWaitingAtTheGate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRetryer(t, adaptive(0))
+		pace(t, r, reads, 10)
+		w := slow(10 * time.Millisecond)
+		c := newClient(r, w)
+		reason := errors.New("shutting down")
+		start := time.Now()
+		var wg sync.WaitGroup
+		var sent atomic.Int64
+		for i := range 40 {
+			wg.Go(func() {
+				d := time.Duration(1+i)*20*time.Millisecond + 3*time.Millisecond // four in a hundred milliseconds, of which one passes
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				time.AfterFunc(d, func() { cancel(reason) })
+				err := get(ctx, c)
+				if err == nil {
+					sent.Add(1)
+					return
+				}
+				assert.Equal(t, d, time.Since(start))
+				assert.ErrorIs(t, err, context.Canceled)
+				assert.Equal(t, Canceled, Classify(err))
+				if we, ok := errors.AsType[*WaitError](err); ok { // else it was in flight
+					assert.ErrorIs(t, err, reason)
+					assert.Equal(t, "limiter", we.For)
+					assert.Equal(t, d, we.Waited)
+				}
+			})
+		}
+		wg.Wait()
+		nothingLeft(t, r)
+		assert.Positive(t, sent.Load())
+		assert.EqualValues(t, 40, r.Stats().Total.Abandoned+r.Stats().Total.Attempts)
+		assert.EqualValues(t, w.attempts(), r.Stats().Total.Attempts)
+
+		start = time.Now()
+		require.NoError(t, get(t.Context(), c), "the queue still moves")
+		assert.Less(t, time.Since(start), time.Second)
+	})
+}
+
+// The context ends at the very moment of the grant. Whichever of the two comes first, the permission is not lost: the next one has it at that moment.
+func TestPermissionOfACallThatIsCancelledAtTheMomentOfTheGrantGoesToTheNext(t *testing.T) {
+	lost := 0
+	for round := range 40 {
+		bubble(t, func(t *testing.T) {
+			r := newRetryer(t, adaptive(0))
+			pace(t, r, scope{}, 10)
+			p := r.gates.gates[scope{}]
+			first, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var wg sync.WaitGroup
+			at := make([]time.Duration, 2)
+			var failed error
+			wg.Go(func() {
+				if round%2 == 0 {
+					time.Sleep(time.Microsecond) // the timers are set in either order
+				}
+				release, err := r.GetAttemptToken(first)
+				at[0], failed = p.now(), err
+				if err == nil {
+					assert.NoError(t, release(nil))
+				}
+			})
+			synctest.Wait()
+			if round%2 == 0 {
+				time.Sleep(time.Microsecond)
+				synctest.Wait()
+			}
+			p.mu.Lock()
+			due := p.due
+			p.mu.Unlock()
+			require.Greater(t, due, p.now())
+			wg.Go(func() {
+				release, err := r.GetAttemptToken(t.Context())
+				at[1] = p.now()
+				if assert.NoError(t, err) {
+					assert.NoError(t, release(nil))
+				}
+			})
+			synctest.Wait()
+			time.AfterFunc(due-p.now(), cancel)
+			wg.Wait()
+			assert.Equal(t, due, at[0])
+			if failed != nil {
+				lost++
+				require.ErrorIs(t, failed, context.Canceled)
+				assert.Equal(t, due, at[1], "the next one has it")
+			} else {
+				assert.Greater(t, at[1], due, "it was used")
+			}
+			nothingLeft(t, r)
+		})
+	}
+	assert.Positive(t, lost)
+}
+
+// The same with the grant and the end of the context seen together: the waiter is told of both before it runs.
+func TestPermissionIsHandedOnWhenGrantAndCancellationAreSeenTogether(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T) {
+			r := newRetryer(t, adaptive(0))
+			pace(t, r, writes, 10)
+			p := r.gates.gates[writes]
+			first, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wait := func(ctx context.Context) (at time.Duration, err error) {
+				permit, err := r.limiter.Wait(ctx, attempt{scope: writes})
+				at = p.now()
+				if err == nil {
+					permit.Done(outcome{}) // not sent
+				}
+				return at, err
+			}
+			wg.Go(func() { _, _ = wait(first) })
+			synctest.Wait()
+			var second time.Duration
+			wg.Go(func() { second, _ = wait(t.Context()) })
+			synctest.Wait()
+			p.mu.Lock()
+			p.timer.Stop()
+			p.mu.Unlock()
+			time.Sleep(150 * time.Millisecond) // one permission has become free, and nobody was told
+			p.mu.Lock()
+			now := p.now()
+			cancel()
+			p.due = 0
+			p.pump(now)
+			p.mu.Unlock()
+			wg.Wait()
+			assert.Equal(t, now, second, "the next one has it at that moment")
+			nothingLeft(t, r)
+		})
+	}
+}
+
+// At a wall, calls with deadlines of their own: none outlasts its deadline, each that fails says so, and nothing stays behind. 2,000 of them
+// without a client around, 200 with one.
+func TestDeadlinesAtAWallAreKeptToTheMoment(t *testing.T) {
+	for _, real := range []bool{false, true} {
+		t.Run(fmt.Sprintf("client %t", real), func(t *testing.T) {
+			calls, limit := 2000, 200
+			if real {
+				calls, limit = 200, 20
+			}
+			bubble(t, func(t *testing.T) {
+				o := adaptive(1000)
+				o.MaxInFlight = limit / 2
+				r := newRetryer(t, o, seed(1))
+				w := wall(100*time.Millisecond, constant(limit), slowDown)
+				call := func(ctx context.Context) error { return attemptsOf(ctx, r, w) }
+				if c := newClient(r, w); real {
+					call = func(ctx context.Context) error { return put(ctx, c) }
+				}
+				random := rand.New(rand.NewPCG(1, 1))
+				var wg sync.WaitGroup
+				var late, onTime, good atomic.Int64
+				for range calls {
+					pause := time.Duration(random.Int64N(int64(3 * time.Second)))
+					limit := 50*time.Millisecond + time.Duration(random.Int64N(int64(3*time.Second)))
+					wg.Go(func() {
+						time.Sleep(pause)
+						ctx, cancel := context.WithTimeout(t.Context(), limit)
+						defer cancel()
+						start := time.Now()
+						err := call(ctx)
+						took := time.Since(start)
+						switch {
+						case took > limit:
+							late.Add(1)
+						case err == nil:
+							good.Add(1)
+						case took == limit:
+							onTime.Add(1)
+						}
+						if err != nil {
+							assert.ErrorIs(t, err, context.DeadlineExceeded)
+						}
+					})
+				}
+				wg.Wait()
+				assert.Zero(t, late.Load())
+				assert.Greater(t, onTime.Load(), int64(calls/20), "not all of them can know in advance")
+				assert.Greater(t, good.Load(), int64(limit*3), "about one limit a second, for six seconds")
+				nothingLeft(t, r)
+			})
+		})
+	}
+}
+
+// attemptsOf makes one call the way the SDK does, without its cost.
+func attemptsOf(ctx context.Context, r *Retryer, w *wire) error {
+	ctx = context.WithValue(ctx, callKey{}, &call{operation: "PutObject", scope: writes})
+	for {
+		release, err := r.GetAttemptToken(ctx)
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://store.example/b/k", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := w.RoundTrip(req)
+		if err == nil && resp.StatusCode == 503 {
+			err = &AttemptError{Class: Throttle, Err: errBoom}
+		}
+		_ = release(err)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Where a body cannot be rewound the SDK forgets to release the attempt: the gate would count it as in flight for ever.
+func TestBodyThatCannotBeRewoundLosesNoPermission(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRetryer(t, adaptive(3), seed(1))
+		c := newClient(r, always(503, ""))
+		for range 10 {
+			require.ErrorContains(t, unseekable(t.Context(), c), "rewind")
+		}
+		nothingLeft(t, r)
+		assert.EqualValues(t, 10, r.Stats().Total.Abandoned)
+	})
+}
+
+func TestPanicBehindTheGateLosesNoPermission(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRetryer(t, adaptive(3), seed(1))
+		c := newClient(r, slow(time.Millisecond), func(o *s3.Options) {
+			o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+				return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("panics", func(
+					context.Context, middleware.FinalizeInput, middleware.FinalizeHandler,
+				) (middleware.FinalizeOutput, middleware.Metadata, error) {
+					panic(errBoom)
+				}), middleware.After)
+			})
+		})
+		for _, op := range operations() {
+			assert.PanicsWithValue(t, errBoom, func() { _ = op.do(t.Context(), c) }, op.name)
+		}
+		nothingLeft(t, r)
+	})
+}
+
+// A hundred attempts are queued at ten a second. A call that has one second is refused at once and not after one second; one that has
+// eight is let in, as rates change.
+func TestCallWithoutAChanceBeforeItsDeadlineIsRefusedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRetryer(t, adaptive(0))
+		pace(t, r, writes, 10)
+		c := newClient(r, slow(time.Millisecond))
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { _ = put(ctx, c) })
+		}
+		synctest.Wait()
+
+		within := func(d time.Duration, op func(context.Context, *s3.Client) error) (time.Duration, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			start := time.Now()
+			err := op(ctx, c)
+			return time.Since(start), err
+		}
+		took, err := within(time.Second, put)
+		assert.Zero(t, took)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		qe, ok := errors.AsType[*queueError](err)
+		require.True(t, ok)
+		assert.Equal(t, time.Second, qe.left)
+		assert.InDelta(t, 10, qe.ahead.Seconds(), 3)
+		we, ok := errors.AsType[*WaitError](err)
+		require.True(t, ok)
+		assert.Equal(t, "limiter", we.For)
+		assert.Zero(t, we.Waited)
+		assert.Regexp(t, `PutObject waited 0s for limiter: \d+(\.\d+)?s of attempts are queued at the rate that the store delivers, deadline in 1s`, err.Error())
+		assert.Equal(t, Canceled, Classify(err))
+		assert.Zero(t, AttemptsOf(err))
+
+		took, err = within(time.Second, complete)
+		require.NoError(t, err, "it goes ahead of the queue")
+		assert.Less(t, took, time.Second/2)
+
+		took, err = within(8*time.Second, put)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 8*time.Second, took, "it was let in")
+		stop()
+		wg.Wait()
+		nothingLeft(t, r)
+	})
+}
+
+// The slot comes after the gate: what waits at the gate holds none.
+func TestAttemptThatWaitsAtTheGateHoldsNoSlot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		o := adaptive(0)
+		o.MaxInFlight = 1
+		r := newRetryer(t, o)
+		pace(t, r, writes, 10)
+		c := newClient(r, slow(time.Millisecond))
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { assert.NoError(t, put(t.Context(), c)) })
+		}
+		synctest.Wait()
+		assert.Zero(t, r.Stats().InFlight)
+		assert.Equal(t, 20, r.Stats().WaitingLimiter)
+		assert.Equal(t, 20, gateOf(r, writes).Waiting)
+		start := time.Now()
+		require.NoError(t, get(t.Context(), c))
+		assert.Equal(t, time.Millisecond, time.Since(start))
+		wg.Wait()
+		nothingLeft(t, r)
+	})
+}
+
+// 64 callers share eight slots, and the gate has let all of them through when a wall of 20 a second appears in front of 160. What waits for
+// a slot with a permission from before asks for a new one.
+func TestPermissionThatBecameStaleInFrontOfASlotIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		o := adaptive(10)
+		o.MaxInFlight = 8
+		r := newRetryer(t, o, seed(1))
+		start := time.Now()
+		limit := func() int {
+			if time.Since(start) < time.Second {
+				return 1_000_000
+			}
+			return 20
+		}
+		w := wall(50*time.Millisecond, limit, slowDown)
+		c := newClient(r, w)
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(4*time.Second, stop)
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = put(ctx, c)
+				}
+			})
+		}
+		wg.Wait()
+		sent := make([]int, 5)
+		for _, s := range w.seen {
+			sent[int(s.at.Sub(start)/time.Second)]++
+		}
+		t.Log(sent)
+		assert.InDelta(t, 160, sent[0], 10)
+		assert.Less(t, sent[1], 125, "most of those in front of the slots go back")
+		assert.Less(t, sent[2]+sent[3], 80, "twice the limit; the slots alone would let 320 through")
+		nothingLeft(t, r)
+	})
+}
+
+// Whoever comes back to the gate from a slot is at the head of the queue there. That its deadline is too short for the whole queue does not matter.
+func TestStalePermissionIsNotRefusedForTheQueueBehindIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		o := adaptive(0)
+		o.MaxInFlight = 1
+		r := newRetryer(t, o)
+		w := &wire{answer: func(n int, req *http.Request, _ []byte) (*http.Response, error) {
+			if n == 1 {
+				time.Sleep(1500 * time.Millisecond)
+			}
+			return success(req), nil
+		}}
+		c := newClient(r, w)
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.NoError(t, put(t.Context(), c)) })
+		synctest.Wait()
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			assert.NoError(t, put(ctx, c)) // through the gate, waits for the slot
+		})
+		synctest.Wait()
+		pace(t, r, writes, 10)
+		ctx, stop := context.WithCancel(t.Context())
+		for range 300 {
+			wg.Go(func() { _ = put(ctx, c) })
+		}
+		time.AfterFunc(4*time.Second, stop)
+		wg.Wait()
+		nothingLeft(t, r)
+	})
+}
+
+func TestPublishingCallsGoAheadAtTheGate(t *testing.T) {
+	marked := func(ctx context.Context, c *s3.Client) error { return put(WithPriority(ctx), c) }
+	for name, op := range map[string]func(context.Context, *s3.Client) error{
+		"CompleteMultipartUpload": complete, "HeadObject": head, "PutObject with priority": marked, "PutObject": put, "GetObject": get,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := newRetryer(t, adaptive(0))
+				pace(t, r, writes, 10)
+				pace(t, r, reads, 10)
+				c := newClient(r, slow(10*time.Millisecond))
+				var wg sync.WaitGroup
+				for range 30 {
+					wg.Go(func() { assert.NoError(t, put(t.Context(), c)) })
+					wg.Go(func() { assert.NoError(t, get(t.Context(), c)) })
+				}
+				synctest.Wait()
+				start := time.Now()
+				require.NoError(t, op(t.Context(), c))
+				took := time.Since(start)
+				if name == "PutObject" || name == "GetObject" {
+					assert.Greater(t, took, time.Second, "behind the others")
+				} else {
+					assert.Less(t, took, 250*time.Millisecond)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// A retry has waited already: it goes before first attempts that came earlier.
+func TestRetriesGoAheadAtTheGate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRetryer(t, adaptive(0))
+		pace(t, r, writes, 10)
+		var mu sync.Mutex
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				permit, err := r.limiter.Wait(t.Context(), attempt{scope: writes, first: i < 7})
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				permit.Done(outcome{sent: true, served: true})
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		assert.Equal(t, []int{7, 8, 9, 0, 1, 2, 3, 4, 5, 6}, order)
+	})
+}
+
+// Nothing that the gate starts outlives the calls.
+func TestGateLeavesNothingRunning(t *testing.T) {
+	bubble(t, func(t *testing.T) { // a bubble fails when a goroutine is left at its end
+		r := newRetryer(t, adaptive(2), seed(1))
+		c := newClient(r, wall(5*time.Millisecond, constant(20), slowDown))
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, stop)
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = operations()[i%10].do(ctx, c)
+				}
+			})
+		}
+		wg.Wait()
+		nothingLeft(t, r)
+		assert.NotEmpty(t, r.Stats().Gates)
+	})
+}
+
+// Real time and real parallelism, which the other tests have little of: a crowd at a gate that paces, with contexts that end at any moment.
+func TestGateUnderACrowdInRealTimeLeavesNothingBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	o := adaptive(3)
+	o.MaxInFlight = 8
+	r := newRetryer(t, o)
+	var n, sent atomic.Int64
+	end := time.Now().Add(300 * time.Millisecond)
+	var wg sync.WaitGroup
+	for g := range 32 {
+		wg.Go(func() {
+			for i := 0; time.Now().Before(end); i++ {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(g*7+i*3)%20)*time.Millisecond)
+				c := &call{operation: "PutObject", scope: writes}
+				release, err := r.GetAttemptToken(context.WithValue(ctx, callKey{}, c))
+				if err == nil {
+					sent.Add(1)
+					if n.Add(1)%3 == 0 {
+						err = &AttemptError{Class: Throttle, Err: errBoom}
+					}
+					if i%10 == 0 {
+						c.end(r) // the SDK forgets about this one
+					}
+					assert.NoError(t, release(err))
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	assert.Positive(t, sent.Load())
+	nothingLeft(t, r)
+	goleak.VerifyNone(t, before)
+}
