@@ -217,7 +217,7 @@ func TestScopesThatComeTooLateShareAGate(t *testing.T) {
 		o.Scope = ScopePrefix
 		r := newRetryer(t, o)
 		for i := range maxGates {
-			for range 5 {
+			for range 3 { // on, and not shut yet
 				visit(t, r, i, outcome{sent: true, class: Throttle})
 			}
 		}

@@ -59,6 +59,9 @@ func newClient(ctx context.Context, s Settings, d deps) (*client, error) {
 		}
 		c.http = newHTTPClient(configureTransport(base.GetTransport(), s, d.dial))
 	}
+	if cache, ok := cfg.Credentials.(*aws.CredentialsCache); ok {
+		cfg.APIOptions = append(cfg.APIOptions, renewCredentials(cache))
+	}
 	if cfg.Credentials != nil {
 		cfg.Credentials = namedCredentials{cfg.Credentials}
 	}
