@@ -10,11 +10,11 @@ func (g *Gate) epoch() time.Duration {
 	return max(g.p.Epoch, min(time.Duration(g.p.EpochCalls*float64(g.law.latency)), windowLength))
 }
 
-// enough reports whether the epoch has seen enough to be judged.
+// enough reports whether the epoch has seen enough to be judged. An epoch after a cut is long, unless it shows that the cut was far too small.
 func (g *Gate) enough(elapsed time.Duration) bool {
 	l := &g.law
 	need := g.p.EpochAnswers
-	if l.fresh {
+	if l.fresh && 4*l.refused <= l.ok+l.refused {
 		need = g.p.FreshAnswers
 	}
 	return l.ok+l.refused >= need || elapsed.Seconds() >= g.p.MaxEpochs*g.epoch().Seconds()
