@@ -9,8 +9,9 @@ import (
 // exactly what it has to be, a success with the ETag computed from this file's parts. Then proven is false and err is nil; call Listed with what
 // a listing shows at the key, and Commit when that does not settle it, which looks as ever.
 //
-// Everything else is as in Commit: an answer that is lost, cut short or shows another ETag, a file that another process may have
-// published already, and a file smaller than one part whose bytes would take longer to hash than a look takes, are looked at at once. proven is true then.
+// Everything else is as in Commit: an answer that is lost, cut short or shows another ETag, a file that another process may have published
+// already, and a file smaller than one part whose bytes would take longer to hash than a look takes, are looked at at once. proven is true
+// then.
 func (u *Upload) Publish(ctx context.Context) (object Object, proven bool, err error) {
 	if !u.committing.CompareAndSwap(false, true) {
 		return Object{}, false, u.fault("commit", ErrBusy)
@@ -21,8 +22,9 @@ func (u *Upload) Publish(ctx context.Context) (object Object, proven bool, err e
 	return object, err == nil && u.claimed == "", err
 }
 
-// Listed takes what a listing that was begun after Publish had returned shows at the key, and says whether the file is proven by it: the size is right and the
-// ETag is the one that Publish was answered, which follows from this file's parts. Then the upload is committed. Otherwise nothing has changed.
+// Listed takes what a listing that was begun after Publish had returned shows at the key, and says whether the file is proven by it: the
+// size is right and the ETag is the one that Publish was answered, which follows from this file's parts. Then the upload is committed.
+// Otherwise nothing has changed.
 func (u *Upload) Listed(size int64, etag string) (object Object, proven bool) {
 	if !u.committing.CompareAndSwap(false, true) {
 		return Object{}, false

@@ -41,6 +41,7 @@ func TestBug_O01_TheTailSurvivesARestore(t *testing.T) {
 // Small side objects written at each checkpoint were never removed.
 func TestBug_O04_TwentyCheckpointsLeaveOneTailAndNoObject(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		r := w.start(oneFile())
 		for i := range 20 {
 			r.rows(i, i+1, 1023)
@@ -65,10 +66,7 @@ func TestBug_O04_TwentyCheckpointsLeaveOneTailAndNoObject(t *testing.T) {
 // upload after Complete, the repetition answers NoSuchUpload (O-07), which is no proof either way.
 func TestBug_O05_O07_ACompleteWhoseAnswerIsLostIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, dir: t.TempDir(), store: s3test.New(s3test.Options{
-			Buckets: []string{"data"}, MinPartSize: 1, Quirks: s3test.Quirks{CompleteRepeat404: true},
-		})}
-		defer w.store.Close()
+		w := newWorldOn(t, s3test.Options{Quirks: s3test.Quirks{CompleteRepeat404: true}})
 		r := w.start(oneFile())
 		r.rows(0, 200, 1023)
 		require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
@@ -232,8 +230,7 @@ func TestBug_O18_EightWritersNeverShareAName(t *testing.T) {
 // Resume knew only the first page of parts. And every interruption wrote a short part (O-25), until the part limit was passed.
 func TestBug_O24_O25_ThirtyRestartsReadAllPagesOfPartsAndWriteNoShortOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, dir: t.TempDir(), store: s3test.New(s3test.Options{Buckets: []string{"data"}, MinPartSize: 1, PageSize: 2})}
-		defer w.store.Close()
+		w := newWorldOn(t, s3test.Options{PageSize: 2})
 		for i := range 30 {
 			r := w.start(oneFile())
 			r.rows(i*30, i*30+30, 1023) // half a part each

@@ -35,8 +35,8 @@ func (s *Sink[T]) publishMany(ctx context.Context, due []*part, todo []int, sett
 }
 
 // proveListed proves files, ordered by their keys, by listings that begin after all of them were acknowledged. It stops when a page proves
-// fewer than are worth it, so that files scattered among many others cost no more than a look at each. An error of a listing is none of the commit: the look
-// decides.
+// fewer than are worth it, so that files scattered among many others cost no more than a look at each. An error of a listing is none of the
+// commit: the look decides.
 func (s *Sink[T]) proveListed(ctx context.Context, due []*part, places []int, settle func(int, multipart.Object, error)) {
 	if !contentETags(due, places) {
 		return
@@ -52,7 +52,7 @@ func (s *Sink[T]) proveListed(ctx context.Context, due []*part, places []int, se
 		for _, info := range page {
 			listed[info.Path.Key] = info
 		}
-		proven, end := 0, page[len(page)-1].Path.Key
+		proven := 0
 		for _, i := range places {
 			info, found := listed[due[i].key]
 			if !found {
@@ -66,7 +66,9 @@ func (s *Sink[T]) proveListed(ctx context.Context, due []*part, places []int, se
 		if !more || proven < s.listThreshold {
 			return
 		}
-		places = slices.DeleteFunc(slices.Clone(places), func(i int) bool { return due[i].key <= end })
+		// Those before the end that are not proven are none of this page's. A store that sorts in another way leaves more of them.
+		end := page[len(page)-1].Path.Key
+		places = slices.DeleteFunc(slices.Clone(places), func(i int) bool { return due[i].proven != nil || due[i].key <= end })
 	}
 }
 

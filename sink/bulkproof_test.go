@@ -20,7 +20,10 @@ import (
 	"github.com/sluice-go/sluice/sink"
 )
 
-// manyFiles are options with which 100 rows of the returned size make 100 files: of two parts each, or sent by PUT.
+// many files are more than are looked at one by one.
+const many = 40
+
+// manyFiles are options with which each row of the returned size makes a file: of two parts, or sent by PUT.
 func manyFiles(parts bool) (o sink.Options, size int) {
 	o = options()
 	o.Writers, o.MemoryBudget, o.PartSize, o.Rolling.FileSize, size = 1, 32<<20, 4<<10, 1, 1023
@@ -62,21 +65,25 @@ func TestBulkProof_AHundredFilesCostAHundredHEADsOrOneLIST(t *testing.T) {
 	want := map[string]string{
 		"put, HEAD":   "HEAD 100, LIST 0, Complete 0, PUT 101",
 		"put, LIST":   "HEAD 0, LIST 1, Complete 0, PUT 101",
-		"parts, HEAD": "HEAD 100, LIST 0, Complete 100, PUT 1",
-		"parts, LIST": "HEAD 0, LIST 1, Complete 100, PUT 1",
+		"parts, HEAD": "HEAD 40, LIST 0, Complete 40, PUT 1",
+		"parts, LIST": "HEAD 0, LIST 1, Complete 40, PUT 1",
 	}
 	for name, calls := range want {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				o, size := manyFiles(strings.HasPrefix(name, "parts"))
+				parts, files := strings.HasPrefix(name, "parts"), 100
+				if parts {
+					files = many
+				}
+				o, size := manyFiles(parts)
 				if strings.HasSuffix(name, "HEAD") {
 					o.ListThreshold = -1
 				}
 				r := w.start(o)
-				r.rows(0, 100, size)
+				r.rows(0, files, size)
 				require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
 				require.Equal(t, calls, w.callsOf(r.checkpoint))
-				w.requireRows(100)
+				w.requireRows(files)
 				r.finish()
 			})
 		})
@@ -112,8 +119,7 @@ func TestBulkProof_PagesAreBoundedWhateverElseIsInTheBucket(t *testing.T) {
 }
 
 func TestBulkProof_ManyPages(t *testing.T) {
-	w := &world{t: t, dir: t.TempDir(), store: s3test.New(s3test.Options{Buckets: []string{"data"}, MinPartSize: 1, PageSize: 30})}
-	t.Cleanup(w.store.Close)
+	w := newWorldOn(t, s3test.Options{PageSize: 30})
 	o, size := manyFiles(false)
 	r := w.start(o)
 	r.rows(0, 100, size)
@@ -121,6 +127,56 @@ func TestBulkProof_ManyPages(t *testing.T) {
 	// Three full pages; the ten files that are left are too few for one more.
 	require.Contains(t, w.callsOf(r.checkpoint), "HEAD 10, LIST 3")
 	w.requireRows(100)
+	r.finish()
+}
+
+// backwards is a store that lists from the last name of a page to the first, as those do whose indexes are not sorted, and does not know
+// where a page begins.
+type backwards struct {
+	http.RoundTripper
+	pages int
+}
+
+var xmlObject = regexp.MustCompile(`(?s)<Contents>.*?</Contents>`)
+
+func (b *backwards) RoundTrip(q *http.Request) (*http.Response, error) {
+	listing := q.Method == http.MethodGet && strings.HasPrefix(q.URL.Query().Get("prefix"), "out/part")
+	a, err := b.RoundTripper.RoundTrip(q)
+	if err != nil || !listing {
+		return a, err
+	}
+	if b.pages++; b.pages > 10 {
+		return nil, errors.New("the listing goes in circles")
+	}
+	body, err := io.ReadAll(a.Body)
+	if err = errors.Join(err, a.Body.Close()); err != nil {
+		return nil, err
+	}
+	objects := xmlObject.FindAllString(string(body), -1)
+	body = xmlObject.ReplaceAllFunc(body, func([]byte) []byte {
+		last := objects[len(objects)-1]
+		objects = objects[:len(objects)-1]
+		return []byte(last)
+	})
+	a.Body, a.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	a.Header.Set("Content-Length", fmt.Sprint(len(body)))
+	return a, nil
+}
+
+func TestBulkProof_AListingInAnotherOrderEnds(t *testing.T) {
+	w := newWorldOn(t, s3test.Options{PageSize: 18})
+	b := &backwards{}
+	w.wrap = func(t http.RoundTripper) http.RoundTripper {
+		b.RoundTripper = t
+		return b
+	}
+	o, size := manyFiles(false)
+	r := w.start(o)
+	r.rows(0, many, size)
+	require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
+	r.checkpoint()
+	require.LessOrEqual(t, b.pages, many/16+1)
+	w.requireRows(many)
 	r.finish()
 }
 
@@ -133,15 +189,15 @@ func TestBulkProof_A200WithNoObjectIsCaught(t *testing.T) {
 			op = s3test.CompleteMultipartUpload
 		}
 		remove := w.store.Control(s3test.Match{Op: op, KeyPrefix: "out/part", Every: 5}, s3test.Always(s3test.DropEffect200()))
-		r.rows(0, 100, size)
+		r.rows(0, many, size)
 		require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
 		_, err := r.coord.Trigger(t.Context())
 		require.ErrorIs(t, err, multipart.ErrMissing)
-		require.Equal(t, 20, r.sink.Stats().PendingFiles)
-		require.Len(t, w.published(), 80)
+		require.Equal(t, many/5, r.sink.Stats().PendingFiles)
+		require.Len(t, w.published(), many*4/5)
 		remove()
 		r.finish()
-		w.requireRows(100)
+		w.requireRows(many)
 	})
 }
 
@@ -170,13 +226,13 @@ func TestBulkProof_AnObjectReplacedByAForeignOneIsCaught(t *testing.T) {
 				}
 				return nil
 			})
-			r.rows(0, 100, size)
+			r.rows(0, many, size)
 			require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
 			_, err := r.coord.Trigger(t.Context())
 			require.ErrorIs(t, err, multipart.ErrForeign)
-			require.Equal(t, 20, replaced)
-			require.Equal(t, 20, r.sink.Stats().PendingFiles)
-			require.Len(t, w.records()[0].Files, 80)
+			require.Equal(t, many/5, replaced)
+			require.Equal(t, many/5, r.sink.Stats().PendingFiles)
+			require.Len(t, w.records()[0].Files, many*4/5)
 			r.crash()
 		})
 	}
@@ -194,9 +250,9 @@ func TestBulkProof_TheSameBytesInTheSameLayoutAreTheFile(t *testing.T) {
 			w.store.PutObject("data", key, object.Data, nil)
 			return nil
 		})
-		r.rows(0, 100, size)
+		r.rows(0, many, size)
 		r.finish()
-		w.requireRows(100)
+		w.requireRows(many)
 	})
 }
 
@@ -234,16 +290,16 @@ func TestBulkProof_ETagsThatAreNoMD5sFallBackToHEAD(t *testing.T) {
 	bothKinds(t, func(t *testing.T, w *world, o sink.Options, size int) {
 		w.wrap = func(t http.RoundTripper) http.RoundTripper { return opaque{t} }
 		r := w.start(o)
-		r.rows(0, 100, size)
+		r.rows(0, many, size)
 		require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
-		require.Contains(t, w.callsOf(r.checkpoint), "HEAD 100, LIST 0")
-		w.requireRows(100)
+		require.Contains(t, w.callsOf(r.checkpoint), "HEAD 40, LIST 0")
+		w.requireRows(many)
 		r.finish()
 	})
 }
 
-// constant is a store that gives every part the same ETag, and every object the one that follows from its parts: it is not wrong about a single file, and
-// tells none from another.
+// constant is a store that gives every part the same ETag, and every object the one that follows from its parts: it is not wrong about a
+// single file, and tells none from another.
 type constant struct {
 	http.RoundTripper
 	mu    sync.Mutex
@@ -296,10 +352,10 @@ func TestBulkProof_ETagsThatTellNoFileFromAnotherFallBackToHEAD(t *testing.T) {
 		}
 		o, size := manyFiles(true)
 		r := w.start(o)
-		r.rows(0, 100, size)
+		r.rows(0, many, size)
 		require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
-		require.Contains(t, w.callsOf(r.checkpoint), "HEAD 100, LIST 0, Complete 100")
-		w.requireRows(100)
+		require.Contains(t, w.callsOf(r.checkpoint), "HEAD 40, LIST 0, Complete 40")
+		w.requireRows(many)
 		r.finish()
 	})
 }
@@ -308,10 +364,10 @@ func TestBulkProof_AListingThatIsDeniedFallsBackToHEAD(t *testing.T) {
 	bothKinds(t, func(t *testing.T, w *world, o sink.Options, size int) {
 		r := w.start(o)
 		w.store.Control(s3test.Match{Op: s3test.ListObjectsV2}, s3test.Always(s3test.Status(403, "AccessDenied")))
-		r.rows(0, 100, size)
+		r.rows(0, many, size)
 		require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
-		require.Contains(t, w.callsOf(r.checkpoint), "HEAD 100, LIST 1")
-		w.requireRows(100)
+		require.Contains(t, w.callsOf(r.checkpoint), "HEAD 40, LIST 1")
+		w.requireRows(many)
 		r.finish()
 	})
 }
@@ -321,15 +377,15 @@ func TestBulkProof_AfterARestartFilesThatAreThereAreLookedAt(t *testing.T) {
 	bothKinds(t, func(t *testing.T, w *world, o sink.Options, size int) {
 		r := w.start(o)
 		remove := w.store.Control(s3test.Match{Op: s3test.PutObject, KeyPrefix: "out/_sluice"}, s3test.Always(s3test.Status(403, "AccessDenied")))
-		r.rows(0, 100, size)
+		r.rows(0, many, size)
 		require.NoError(t, r.coord.Step(t.Context(), r.sink.Seal))
 		_, err := r.coord.Trigger(t.Context())
 		require.ErrorIs(t, err, s3fs.ErrAccessDenied)
 		r.crash()
 		remove()
 		calls := w.callsOf(func() { r = w.start(o) })
-		require.Equal(t, "HEAD 100, LIST 1, Complete 0, PUT 1", calls, "the LIST is that of the records")
-		w.requireRows(100)
+		require.Equal(t, "HEAD 40, LIST 1, Complete 0, PUT 1", calls, "the LIST is that of the records")
+		w.requireRows(many)
 		r.finish()
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/checkpoint"
 )
 
-// moved says that a checkpoint is restored at another endpoint than it was written at. That is allowed, since a store may get another name or a proxy. But what is not
-// there then has not expired, and is neither given up nor written again.
+// moved says that a checkpoint is restored at another endpoint than it was written at. That is allowed, since a store may get another name
+// or a proxy. But what is not there then has not expired, and is neither given up nor written again.
 type moved struct {
 	id       checkpoint.ID
 	from, to string

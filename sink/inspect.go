@@ -24,7 +24,10 @@ type StateInfo struct {
 	Skipped      []FileEntry // given up, and in no commit record before this checkpoint's
 	// Uncommitted are the earlier checkpoints whose commit had not ended: what their records list, if there are any, is among Files.
 	Uncommitted []checkpoint.ID
-	Files       []StateFile
+	// BackTo is the checkpoint that this one has gone back to, and whose state it holds; 0: none. Those in between are left behind for good:
+	// what they count as published is taken back.
+	BackTo checkpoint.ID
+	Files  []StateFile
 }
 
 // StateFile is one file that no commit record listed when the checkpoint was taken: open, or sealed and to be published.
@@ -44,6 +47,9 @@ func InspectState(text []byte) (StateInfo, error) {
 	info := StateInfo{
 		Location: st.Location, Job: st.Job, Shard: st.Shard, RowsAccepted: st.RowsAccepted, Published: st.Published,
 		Skipped: st.Skipped, Uncommitted: st.Uncommitted, Files: make([]StateFile, len(files)),
+	}
+	if st.Rewound != nil {
+		info.BackTo = st.Rewound.To
 	}
 	for i, f := range files {
 		info.Files[i] = StateFile{Handle: f.handle, Rows: f.rows, Staged: f.staged}

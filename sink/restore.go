@@ -16,14 +16,15 @@ import (
 // once, before the first row. Open files go on where they were; with fewer writers than open files, the remaining
 // files are finished as they are. Commit of the restored checkpoint must follow.
 //
-// It refuses to go back behind a commit record (ErrNewerRecord), unless Options.Rollback takes that back first, and to take over the state of another path (ErrState).
+// It refuses to go back behind a commit record (ErrNewerRecord), unless Options.Rollback takes that back first, and to take over the state
+// of another path (ErrState).
 func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
 	s.epoch = r.Epoch
 	if r.ID == 0 {
-		_, _, err := s.recordsOf(ctx, 0, nil, nil)
+		_, err := s.recordsOf(ctx, 0, nil, nil)
 		return err
 	}
 	st, files, err := decodeState(r.State)
@@ -39,29 +40,51 @@ func (s *Sink[T]) Restore(ctx context.Context, r checkpoint.Restored) error {
 	s.totals, s.skipped = st.Published, st.Skipped
 	s.accepted = st.RowsAccepted
 	s.uncommitted = append(st.Uncommitted, r.ID)
-	records, found, err := s.recordsOf(ctx, r.ID, s.uncommitted, finished(files))
+	records, err := s.recordsOf(ctx, r.ID, s.uncommitted, finished(files))
 	if err != nil {
 		return err
 	}
-	if s.moved != nil && !found && st.Published.Files > 0 {
+	if s.moved != nil && !records.any && st.Published.Files > 0 {
 		return s.moved.notHere(fmt.Sprintf("there is no commit record of the %d files that were published", st.Published.Files))
 	}
-	for _, e := range records {
-		record, err := e.Read(ctx)
-		if err != nil {
-			return err
-		}
-		s.totals, s.skipped = record.totals(), withoutEntries(s.skipped, record.Skipped)
-		s.recorded = checkpoint.ID(e.Checkpoint)
-		files = unsettled(files, record)
+	if files, err = s.settleRecorded(ctx, r.ID, records, files); err != nil {
+		return err
 	}
 	if st.Rewound != nil && s.recorded < r.ID {
 		if files, err = s.withdraw(ctx, *st.Rewound, r.ID, files); err != nil {
 			return err
 		}
 	}
+	if st.Rewound != nil || records.rolledBack {
+		files = s.renamed(files)
+	}
 	s.raiseFences(r.ID, files)
 	return s.resume(ctx, r.ID, files, r.Blobs)
+}
+
+// settleRecorded reads the records of checkpoints that were uncommitted, and drops the files that they list. When the newest record counts
+// less than the checkpoint does, the line of checkpoints that this one is on was left, and what it takes for published was taken back.
+func (s *Sink[T]) settleRecorded(ctx context.Context, id checkpoint.ID, records shardRecords, files []restoredFile) ([]restoredFile, error) {
+	published := s.totals
+	for i, e := range records.some {
+		open := slices.Contains(s.uncommitted, checkpoint.ID(e.Checkpoint))
+		record, err := e.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		newest := i == len(records.some)-1
+		if newest && (record.TotalFiles < published.Files || record.TotalRows < published.Rows) {
+			return nil, fmt.Errorf("%w: by checkpoint %d, %d files with %d rows were published, but %s counts %d files with %d rows: the job has gone back "+
+				"behind it since, and what was published then was taken back",
+				ErrState, id, published.Files, published.Rows, e.Path, record.TotalFiles, record.TotalRows)
+		}
+		if open {
+			s.totals, s.skipped = record.totals(), withoutEntries(s.skipped, record.Skipped)
+			s.recorded = checkpoint.ID(e.Checkpoint)
+			files = unsettled(files, record)
+		}
+	}
+	return files, nil
 }
 
 // raiseFences finds the checkpoints whose records a dead or replaced run may still write. It commits in order, so there is none
@@ -103,6 +126,9 @@ func (s *Sink[T]) resume(ctx context.Context, id checkpoint.ID, files []restored
 			o := s.uploadOptions()
 			o.PartSize = f.handle.PartSize // fixed for the life of an upload
 			u, err := multipart.Resume(ctx, s.api, f.handle, blobs, o)
+			if expiredAtRestore(err) { // a store may say so once and be wrong: see reallyGone
+				u, err = multipart.Resume(ctx, s.api, f.handle, blobs, o)
+			}
 			if expiredAtRestore(err) {
 				return s.expiredFile(id, f, err)
 			}
@@ -159,23 +185,39 @@ func withoutEntries(entries, listed []FileEntry) []FileEntry {
 	})
 }
 
-// recordsOf lists the commit records of some checkpoints up to id, says whether there is any record at all, and returns ErrNewerRecord when a later one exists, unless later
-// ones are to be rolled back, all but the files that the checkpoint publishes itself.
-func (s *Sink[T]) recordsOf(ctx context.Context, id checkpoint.ID, some []checkpoint.ID, kept map[string]bool) (records []RecordEntry, found bool, err error) {
+// shardRecords are the commit records of a shard, as far as a restored checkpoint is concerned.
+type shardRecords struct {
+	any        bool
+	some       []RecordEntry // those asked for, and the newest that is not of a later checkpoint
+	rolledBack bool          // there were later ones
+}
+
+// recordsOf lists the commit records of some checkpoints up to id, and returns ErrNewerRecord when a later one exists, unless later ones
+// are to be rolled back, all but the files that the checkpoint publishes itself.
+func (s *Sink[T]) recordsOf(ctx context.Context, id checkpoint.ID, some []checkpoint.ID, kept map[string]bool) (shardRecords, error) {
 	prefix := RecordPrefix(s.path.Key, s.job) + s.shard + "/"
+	var found shardRecords
+	var last RecordEntry
 	var newer []RecordEntry
 	for e, err := range listRecords(ctx, s.fs, s.path, prefix) {
-		found = true
+		found.any = true
 		switch {
 		case err != nil:
-			return nil, false, fmt.Errorf("list the commit records of job %s: %w", s.job, err)
+			return shardRecords{}, fmt.Errorf("list the commit records of job %s: %w", s.job, err)
 		case e.Checkpoint > int64(id) && s.rollback:
 			newer = append(newer, e)
 		case e.Checkpoint > int64(id):
-			return nil, false, newerRecord(e, int64(id))
-		case slices.Contains(some, checkpoint.ID(e.Checkpoint)):
-			records = append(records, e)
+			return shardRecords{}, newerRecord(e, int64(id))
+		default:
+			last = e
+			if slices.Contains(some, checkpoint.ID(e.Checkpoint)) {
+				found.some = append(found.some, e)
+			}
 		}
 	}
-	return records, found, s.unpublish(ctx, newer, kept)
+	if n := len(found.some); last.Checkpoint > 0 && (n == 0 || found.some[n-1].Checkpoint < last.Checkpoint) {
+		found.some = append(found.some, last)
+	}
+	found.rolledBack = len(newer) > 0
+	return found, s.unpublish(ctx, newer, kept)
 }

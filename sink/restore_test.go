@@ -147,6 +147,7 @@ func TestRestore_WithMoreWritersAndAnotherPartSize(t *testing.T) {
 
 func TestRestore_GoingBackBehindARecordIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		r := w.start(options())
 		r.rows(0, 1000, 1023)
 		r.checkpoint()
@@ -160,6 +161,7 @@ func TestRestore_GoingBackBehindARecordIsRefused(t *testing.T) {
 // An older copy of the checkpoints is put back on purpose: what was published behind it is taken back, and comes again.
 func TestRestore_ARollbackTakesBackWhatWasPublishedBehindTheCheckpoint(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		o := options()
 		o.Rolling.OnCheckpoint = true
 		r := w.start(o)
@@ -199,6 +201,7 @@ func TestRestore_ARollbackTakesBackWhatWasPublishedBehindTheCheckpoint(t *testin
 // checkpoint will publish.
 func TestRestore_ARollbackKeepsWhatTheCheckpointItselfHadFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		o := oneFile()
 		o.Rolling.OnCheckpoint = true
 		r := w.start(o)

@@ -58,8 +58,13 @@ func TestRewound_SaysWhatIsToBeTakenBackAndKeepsWhatTheOlderOneHadFinished(t *te
 	again, err := Rewound(back, stateOf(t, "f"), 7)
 	require.NoError(t, err)
 	st = decoded(t, again)
-	require.Equal(t, &rewound{To: 3, Files: []string{"c", "d", "f"}}, st.Rewound)
-	require.Equal(t, []checkpoint.ID{2, 3}, st.Uncommitted)
+	require.Equal(t, &rewound{To: 7, Files: []string{"f"}, Before: &rewound{To: 3, Files: []string{"c", "d"}}}, st.Rewound)
+	require.Equal(t, []checkpoint.ID{2, 3, 7}, st.Uncommitted)
+
+	// What was to be taken back twice is taken back further down.
+	all, err := Rewound(stateOf(t, "e"), again, 1)
+	require.NoError(t, err)
+	require.Equal(t, &rewound{To: 1, Files: []string{"a", "b", "c", "d", "f"}}, decoded(t, all).Rewound)
 }
 
 func TestRewound_RefusesStatesThatDoNotBelongTogether(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/multipart"
 )
 
-// Version 1 knew nothing of going back. A state that goes back is of version 2, so that an older program refuses it; all others are still written as version 1.
+// Version 1 knew nothing of going back. A state that goes back is of version 2, so that an older program refuses it; all others are still
+// written as version 1.
 const (
 	stateVersion      = 2
 	plainStateVersion = 1

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/s3fs"
 	"github.com/sluice-go/sluice/s3fs/s3test"
 	"github.com/sluice-go/sluice/sink"
@@ -20,9 +19,7 @@ import (
 
 // sweepOptions sweep everything that is proven to be left behind, however young.
 func (w *world) sweepOptions(o sink.Options) sink.SweepOptions {
-	store, err := checkpoint.OpenDir(w.dir, o.Job, "0-of-1")
-	require.NoError(w.t, err)
-	return sink.SweepOptions{Path: o.Path, Job: o.Job, Checkpoints: store}
+	return sink.SweepOptions{Path: o.Path, Job: o.Job, Checkpoints: w.openDir(o.Job)}
 }
 
 func (w *world) sweep(o sink.SweepOptions) sink.SweepReport {
@@ -306,6 +303,7 @@ func TestSweep_AnAbortThatHangsEndsByItself(t *testing.T) {
 
 func TestSweep_WithoutCheckpointsGoesByAgeAndRefusesBesideALiveRun(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		r := w.start(options())
 		r.rows(0, 300, 1023)
 		r.checkpoint()

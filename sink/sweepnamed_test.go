@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,10 +40,12 @@ func TestSweep_RefusesWhenItCannotKnowWhatCheckpointsName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
+				w.onDisk()
 				r := w.start(options())
 				r.rows(0, 300, 1023)
 				r.checkpoint()
 				r.crash()
+				synctest.Wait() // for uploads that were on their way
 				before := w.uploads()
 				o := w.sweepOptions(options())
 				c.change(w, &o)
@@ -58,6 +61,7 @@ func TestSweep_RefusesWhenItCannotKnowWhatCheckpointsName(t *testing.T) {
 // The run was started from nothing again; only a copy names the uploads.
 func TestSweep_WhatASavepointNamesIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		r := w.start(options())
 		r.rows(0, 300, 1023)
 		r.checkpoint()
@@ -86,6 +90,7 @@ func TestSweep_WhatASavepointNamesIsKept(t *testing.T) {
 
 func TestSweep_ALinkedDirectoryInASavepointIsRefusedAndALinkedRootIsFollowed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.onDisk()
 		r := w.start(options())
 		r.checkpoint()
 		r.crash()

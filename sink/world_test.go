@@ -7,13 +7,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc64"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/checkpoint/crashfs"
 	"github.com/sluice-go/sluice/s3fs"
 	"github.com/sluice-go/sluice/s3fs/s3test"
 	"github.com/sluice-go/sluice/sink"
@@ -23,16 +26,55 @@ import (
 type world struct {
 	t     *testing.T
 	store *s3test.Server
+	disk  *crashfs.Disk // of the checkpoints; nil: they are in files, see onDisk
 	dir   string
 	// wrap stands between the client and the store, if set.
 	wrap func(http.RoundTripper) http.RoundTripper
 	host string // another name of the store, if set
+	// retain is the number of checkpoints that are kept, if set.
+	retain int
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: s3test.New(s3test.Options{Buckets: []string{"data"}, MinPartSize: 1}), dir: t.TempDir()}
+func newWorld(t *testing.T) *world { return newWorldOn(t, s3test.Options{}) }
+
+// newWorldOn makes a world with a store of its own kind.
+func newWorldOn(t *testing.T, o s3test.Options) *world {
+	t.Setenv("AWS_CA_BUNDLE", "") // a bundle is read anew by each client, which takes longer than most tests
+	o.Buckets, o.MinPartSize = []string{"data"}, 1
+	w := &world{t: t, store: s3test.New(o), disk: crashfs.New("chk"), dir: "chk"}
 	t.Cleanup(w.store.Close)
 	return w
+}
+
+// onDisk puts the checkpoints into files, for tests that do something with those. Each costs a hundred times as much to sync.
+func (w *world) onDisk() { w.disk, w.dir = nil, w.t.TempDir() }
+
+// lockFiles leaves a file where a lock was, as locks of files do: a sweep looks whether it is there.
+type lockFiles struct{ *crashfs.Process }
+
+func (l lockFiles) Lock(path, holder string) (io.Closer, error) {
+	lock, err := l.Process.Lock(path, holder)
+	if err != nil {
+		return nil, err
+	}
+	if f, err := l.Create(path); err == nil { // the first time
+		_ = f.Close()
+	}
+	return lock, nil
+}
+
+// openDir opens the checkpoint store of a job.
+func (w *world) openDir(job string) *checkpoint.DirStore {
+	w.t.Helper()
+	open := checkpoint.OpenDir
+	if w.disk != nil {
+		open = func(dir, job, shard string) (*checkpoint.DirStore, error) {
+			return checkpoint.OpenDirFS(lockFiles{w.disk.Process()}, dir, job, shard)
+		}
+	}
+	store, err := open(w.dir, job, "0-of-1")
+	require.NoError(w.t, err)
+	return store
 }
 
 func (w *world) openFS() *s3fs.FS {
@@ -81,9 +123,8 @@ func (w *world) tryStart(o sink.Options) (*run, error) {
 	var err error
 	r.sink, err = sink.New(r.fs, sink.Raw(), o)
 	require.NoError(w.t, err)
-	r.store, err = checkpoint.OpenDir(w.dir, o.Job, "0-of-1")
-	require.NoError(w.t, err)
-	r.coord, err = checkpoint.NewCoordinator(r.store, checkpoint.Options{}, r.sink)
+	r.store = w.openDir(o.Job)
+	r.coord, err = checkpoint.NewCoordinator(r.store, checkpoint.Options{Retain: w.retain}, r.sink)
 	require.NoError(w.t, err)
 	if _, err = r.coord.Restore(w.t.Context()); err != nil {
 		r.crash()
@@ -187,6 +228,8 @@ func (w *world) requireRows(n int) {
 	for i := range want {
 		want[i] = i
 	}
-	require.ElementsMatch(w.t, want, w.published())
+	got := w.published()
+	slices.Sort(got)
+	require.True(w.t, slices.Equal(want, got), "rows %v", got)
 	require.NotContains(w.t, w.store.Trace(), "AbortMultipartUpload")
 }

@@ -62,18 +62,23 @@ func (w *Writer[T]) Write(ctx context.Context, row T) error {
 
 // start opens the next part file. No network: the upload is created with its first full part.
 func (w *Writer[T]) start() error {
-	s := w.sink
-	name := FileName(s.job, s.shard, s.epoch, w.subtask, w.counter, s.format.Extension())
-	target := multipart.Target{Bucket: s.path.Bucket, Key: joinKey(s.path.Key, name)}
-	// The token is what makes an object provably this upload's: drawn once, kept in the handle and in the object's metadata.
-	token := fmt.Sprintf("%s.%s.%d.%s", s.job, s.shard, s.epoch, rand.Text())
-	u, err := multipart.Start(s.api, target, token, s.uploadOptions())
+	target, token := w.nextName()
+	u, err := multipart.Start(w.sink.api, target, token, w.sink.uploadOptions())
 	if err != nil {
 		return err
 	}
-	w.counter++
 	w.open = &part{upload: u, key: target.Key}
 	return nil
+}
+
+// nextName returns a name that was never used before, and the token that makes an object provably this upload's: drawn once, kept in the
+// handle and in the object's metadata.
+func (w *Writer[T]) nextName() (multipart.Target, string) {
+	s := w.sink
+	name := FileName(s.job, s.shard, s.epoch, w.subtask, w.counter, s.format.Extension())
+	w.counter++
+	return multipart.Target{Bucket: s.path.Bucket, Key: joinKey(s.path.Key, name)},
+		fmt.Sprintf("%s.%s.%d.%s", s.job, s.shard, s.epoch, rand.Text())
 }
 
 // seal ends the open file. Its last part goes up in the background.

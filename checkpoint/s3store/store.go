@@ -77,7 +77,8 @@ func (s *Store) List(ctx context.Context) ([]checkpoint.ID, error) {
 	return l.ids, err
 }
 
-// Close implements checkpoint.Store. It makes no request: the claim lasts until another run claims. It waits for a Claim, Save or Prune that is going on.
+// Close implements checkpoint.Store. It makes no request: the claim lasts until another run claims. It waits for a Claim, Save or Prune
+// that is going on.
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()

@@ -75,7 +75,7 @@ func (a *attempt) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err // a.store stays nil, which a typed nil would not be
 	}
-	a.store = store
+	a.store = claiming{store, &j.epoch}
 	if a.source, err = datagen.NewSource(j.source, shard); err != nil {
 		return err
 	}

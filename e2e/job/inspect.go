@@ -38,10 +38,12 @@ type CheckpointDetails struct {
 	Published sink.Totals      `json:"published"` // before this checkpoint's commit record
 	Skipped   []sink.FileEntry `json:"skipped,omitempty"`
 	// Uncommitted are the earlier checkpoints whose commit had not ended: their records may list some of the files.
-	Uncommitted []checkpoint.ID   `json:"uncommitted,omitempty"`
-	Files       []FileDetails     `json:"files"`
-	Others      []ParticipantText `json:"other_states"`
-	Config      map[string]string `json:"config"`
+	Uncommitted []checkpoint.ID `json:"uncommitted,omitempty"`
+	// BackTo is the checkpoint whose state this one holds since the job has gone back to it; those in between are left behind for good.
+	BackTo checkpoint.ID     `json:"back_to,omitempty"`
+	Files  []FileDetails     `json:"files"`
+	Others []ParticipantText `json:"other_states"`
+	Config map[string]string `json:"config"`
 }
 
 // FileDetails is one file of a checkpoint.
@@ -182,7 +184,7 @@ func (i *inspection) read(m checkpoint.Manifest) (CheckpointDetails, error) {
 	if err != nil {
 		return d, err
 	}
-	d.Location, d.Published, d.Skipped, d.Uncommitted = st.Location, st.Published, st.Skipped, st.Uncommitted
+	d.Location, d.Published, d.Skipped, d.Uncommitted, d.BackTo = st.Location, st.Published, st.Skipped, st.Uncommitted, st.BackTo
 	d.Open, d.Pending, d.Rows = st.Open(), st.Pending(), st.RowsAccepted
 	d.Files = make([]FileDetails, len(st.Files))
 	for n, f := range st.Files {

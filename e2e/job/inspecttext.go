@@ -55,6 +55,9 @@ func (d CheckpointDetails) WriteText(w io.Writer) error {
 	for _, f := range d.Skipped {
 		fmt.Fprintf(&b, "given up: %s, %d rows, %d bytes\n", f.Key, f.Rows, f.Bytes)
 	}
+	if d.BackTo > 0 {
+		fmt.Fprintf(&b, "the job has gone back to checkpoint %d: those in between are left behind\n", d.BackTo)
+	}
 	if len(d.Uncommitted) > 0 {
 		fmt.Fprintf(&b, "commits that had not ended: of checkpoints %v; their records may list some of the files\n", d.Uncommitted)
 	}

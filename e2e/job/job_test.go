@@ -29,6 +29,7 @@ type world struct {
 // bubble runs a test in virtual time.
 func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
+		t.Setenv("AWS_CA_BUNDLE", "") // a bundle is read anew by each client
 		store := s3test.New(s3test.Options{Buckets: []string{"data"}})
 		defer store.Close()
 		f(t, &world{t: t, store: store, keys: map[string]string{

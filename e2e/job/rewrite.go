@@ -58,7 +58,8 @@ func (j *Job) lost(err error) *sink.ExpiredError {
 	return e
 }
 
-// noteLost ends the attempt when a commit has found that an upload is gone, however many failures are tolerated: the older checkpoints are still there.
+// noteLost ends the attempt when a commit has found that an upload is gone, however many failures are tolerated: the older checkpoints are
+// still there.
 func (a *attempt) noteLost(err error) {
 	if a.job.lost(err) == nil {
 		return
@@ -79,23 +80,36 @@ func (a *attempt) awaitLost(ctx context.Context) error {
 	}
 }
 
-// rewind makes the newest retained checkpoint from which every row can be written again the newest of all. What was published behind it is taken back by the
-// next restore.
+// claiming notes the epoch that a run has claimed.
+type claiming struct {
+	checkpoint.Store
+	epoch *int64
+}
+
+func (c claiming) Claim(ctx context.Context) (epoch int64, err error) {
+	if epoch, err = c.Store.Claim(ctx); err == nil {
+		*c.epoch = epoch
+	}
+	return epoch, err
+}
+
+// rewind makes the newest retained checkpoint from which every row can be written again the newest of all. What was published behind it is
+// taken back by the next restore. It is refused when another run has taken the job over: the upload is gone because that one has published
+// the file, for all that is known.
 func (j *Job) rewind(ctx context.Context, lost error) (err error) {
 	store, err := newCheckpointStore(j.fs, j.dir, j.sink.Job, j.sink.Shard)
 	if err != nil {
 		return err
 	}
 	defer func() { err = joined(err, store.Close()) }()
-	ids, err := store.List(ctx)
+	i := &inspection{store: placed{store, j.dir}, sink: j.sink, warnAge: j.warnAge, now: time.Now()}
+	refused := &RewriteError{Lost: lost}
+	line, err := i.line(ctx, refused)
 	if err != nil {
 		return err
 	}
-	refused := &RewriteError{Lost: lost}
-	for _, id := range slices.Backward(ids[:max(0, len(ids)-1)]) {
-		c := &checkpointCheck{fs: j.fs, goingBack: true, inspection: &inspection{
-			store: placed{store, j.dir}, sink: j.sink, warnAge: j.warnAge, now: time.Now(),
-		}}
+	for _, id := range line[min(1, len(line)):] {
+		c := &checkpointCheck{fs: j.fs, goingBack: true, inspection: i}
 		v, err := c.verify(ctx, id)
 		if err != nil {
 			return fmt.Errorf("look for a checkpoint to go back to: %w", err)
@@ -104,7 +118,7 @@ func (j *Job) rewind(ctx context.Context, lost error) (err error) {
 			refused.Retained = append(refused.Retained, fmt.Sprintf("checkpoint %d: %s", id, v.obstacle()))
 			continue
 		}
-		now, err := checkpoint.Rewind(ctx, store, id, rewoundStates)
+		now, err := checkpoint.Rewind(ctx, store, j.epoch, id, rewoundStates)
 		if err != nil {
 			return err
 		}
@@ -112,6 +126,35 @@ func (j *Job) rewind(ctx context.Context, lost error) (err error) {
 		return nil
 	}
 	return refused
+}
+
+// line returns the retained checkpoints that the newest one follows from, newest first. Those that the job has left behind by going back
+// are not among them, nor those before one that cannot be read, since nobody knows what it has left behind.
+func (i *inspection) line(ctx context.Context, refused *RewriteError) (line []checkpoint.ID, err error) {
+	ids, err := i.store.List(ctx)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	last := ids[len(ids)-1]
+	for _, id := range slices.Backward(ids) {
+		if id > last {
+			refused.Retained = append(refused.Retained, fmt.Sprintf("checkpoint %d: the job has gone back behind it before", id))
+			continue
+		}
+		d, err := i.details(ctx, id)
+		if _, damaged := errors.AsType[*checkpoint.DamagedError](err); damaged || errors.Is(err, sink.ErrState) {
+			refused.Retained = append(refused.Retained, fmt.Sprintf("checkpoint %d and those before it: %v", id, err))
+			return line, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for a checkpoint to go back to: %w", err)
+		}
+		line = append(line, id)
+		if last = id; d.BackTo > 0 {
+			last = d.BackTo
+		}
+	}
+	return line, nil
 }
 
 // rewoundStates are the states to go on from: those of the older checkpoint, and the sink's with what it has to take back.

@@ -64,7 +64,8 @@ func TestJob_WithCheckpointsInABucket_NeedsNoDirectory(t *testing.T) {
 	})
 }
 
-// From some request on the store is gone, for the data and for the checkpoints, before it does what it is asked or right after. A second run finishes the job.
+// From some request on the store is gone, for the data and for the checkpoints, before it does what it is asked or right after. A second
+// run finishes the job.
 func TestJob_WithCheckpointsInABucket_SurvivesACrashAtAnyRequest(t *testing.T) {
 	extra := inBucket(map[string]string{
 		"datagen.number-of-rows": "400", "sink.writers": "2", "sink.rolling-policy.file-size": "9 kb", "checkpoint.interval": "1 s",

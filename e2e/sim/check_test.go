@@ -15,6 +15,7 @@ type ledger struct {
 	stolen  map[string]bool   // keys at which somebody else's object is
 	skipped int64             // rows that records say were given up
 	expired bool              // an upload has been taken away
+	taken   int               // uploads that were
 	clashes int               // parts that a life has written over those of another one that was alive beside it
 }
 

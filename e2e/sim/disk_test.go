@@ -40,22 +40,31 @@ func (w *world) diskFault(e *event) error {
 // orderedStore lets one blob after the other be written and read, and Save and Prune begin, in an order that the scheduler decides.
 // Otherwise the place of a blob in its file, for one, would depend on which goroutine came first.
 type orderedStore struct {
-	checkpoint.Store
+	checkpoint.RewindStore
 	life *life
+}
+
+// Claim notes the epoch of the life.
+func (s orderedStore) Claim(ctx context.Context) (int64, error) {
+	epoch, err := s.RewindStore.Claim(ctx)
+	if err == nil {
+		s.life.epoch = epoch
+	}
+	return epoch, err
 }
 
 func (s orderedStore) Save(ctx context.Context, m checkpoint.Manifest) error {
 	if err := s.life.ask(ctx, "save"); err != nil {
 		return err
 	}
-	return s.Store.Save(ctx, m)
+	return s.RewindStore.Save(ctx, m)
 }
 
 func (s orderedStore) Prune(ctx context.Context, keep int) error {
 	if err := s.life.ask(ctx, "prune"); err != nil {
 		return err
 	}
-	return s.Store.Prune(ctx, keep)
+	return s.RewindStore.Prune(ctx, keep)
 }
 
 // orderedSink begins its commits when the scheduler says so: a commit behind others may begin in the moment in which the run fails.
@@ -77,7 +86,7 @@ func (l *life) ask(ctx context.Context, text string) error {
 }
 
 func (s orderedStore) Blobs(ctx context.Context, id checkpoint.ID) (checkpoint.BlobWriter, error) {
-	b, err := s.Store.Blobs(ctx, id)
+	b, err := s.RewindStore.Blobs(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +99,7 @@ func (s orderedStore) OpenBlob(ctx context.Context, ref string) (io.ReadCloser, 
 		return nil, err
 	}
 	defer release()
-	r, err := s.Store.OpenBlob(ctx, ref)
+	r, err := s.RewindStore.OpenBlob(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,8 @@ type life struct {
 	ending sync.Once // of over
 
 	fs     *s3fs.FS
-	store  checkpoint.Store
+	store  checkpoint.RewindStore
+	epoch  int64 // claimed last
 	source *datagen.Source
 	gen    *datagen.Generator
 	sink   *sink.Sink[[]byte]
@@ -123,7 +124,7 @@ func (l *life) openStore(ctx context.Context) (err error) {
 	if l.fs, err = w.openFS(ctx, &network{w: w, life: l}, p); err != nil {
 		return err
 	}
-	var store checkpoint.Store
+	var store checkpoint.RewindStore
 	if w.plan.bucket {
 		store, err = s3store.Open(l.fs, s3fs.Path{Bucket: stateBucket, Key: dirName}, jobName, checkpoint.Shard{Count: 1})
 	} else {

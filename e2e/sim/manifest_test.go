@@ -19,6 +19,7 @@ type manifest struct {
 	id, epoch int64
 	next      int64 // of the source
 	published int64 // rows that earlier records list, or that were given up
+	backTo    int64 // the checkpoint that the job has gone back to, 0 if it has not
 	files     []manifestFile
 	refs      []string // of blobs
 }
@@ -33,6 +34,7 @@ type manifestFile struct {
 type sinkState struct {
 	Published struct{ Rows, SkippedRows int64 } `json:"published"`
 	Skipped   []struct{ Rows int64 }            `json:"skipped"`
+	Rewound   struct{ To int64 }                `json:"rewound"`
 	Files     []struct {
 		Handle []byte `json:"handle"`
 		Rows   int64  `json:"rows"`
@@ -158,7 +160,7 @@ func (m *manifest) readSink(text []byte) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return err
 	}
-	m.published = s.Published.Rows + s.Published.SkippedRows
+	m.published, m.backTo = s.Published.Rows+s.Published.SkippedRows, s.Rewound.To
 	for _, f := range s.Skipped {
 		m.published += f.Rows
 	}

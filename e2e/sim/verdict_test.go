@@ -191,9 +191,13 @@ func (w *world) checkLeftovers() {
 	w.stats.addN("open uploads left for a sweep", len(w.store.Uploads(bucket)))
 }
 
-// expireUpload takes away an upload that the newest checkpoint counts on.
+// expireUpload takes away an upload that the newest checkpoint counts on: one in all, or a few from a job that writes the rows again.
 func (w *world) expireUpload() {
-	if w.newest == nil || w.uploads.expired || w.uploads.contested() {
+	most := 1
+	if w.plan.rewrite {
+		most = 3
+	}
+	if w.newest == nil || w.uploads.taken == most || w.uploads.contested() {
 		return
 	}
 	for _, f := range w.newest.files {
@@ -201,6 +205,7 @@ func (w *world) expireUpload() {
 			w.logf("upload of %s has expired", f.handle.Target.Key)
 			w.stats.add("uploads that expired")
 			w.uploads.expired = true
+			w.uploads.taken++
 			return
 		}
 	}

@@ -38,7 +38,17 @@ var mutants = []mutant{
 		file: "sink/rewind.go",
 		old:  "		if err := s.emptyRecord(ctx, between); err != nil {",
 		new:  "		if err := s.fs.Delete(ctx, s.recordPath(RecordKey(s.path.Key, s.job, s.shard, int64(between)))); err != nil {",
-		pkg:  "./e2e/sim", test: "TestSimulation_JobsThatWriteLostRowsAgain",
+		pkg:  "./sink", test: "TestGoBack_TheNumbersInBetweenStayTaken",
+	},
+	{
+		name: "going back: keys that are taken back are used again",
+		file: "sink/restore.go", old: "		files = s.renamed(files)\n", new: "",
+		pkg: "./sink", test: "TestGoBack_AKeyThatIsTakenBackIsNotUsedAgain",
+	},
+	{
+		name: "going back: a run that was replaced goes back all the same",
+		file: "checkpoint/rewind.go", old: "	} else if now != after {", new: "	} else if now < 0 {",
+		pkg: "./checkpoint", test: "TestRewind_OfARunThatWasReplaced_ChangesNothingAndFencesNobody",
 	},
 	{
 		name: "dispose: the upload is aborted",
