@@ -27,7 +27,7 @@ TOOLS   := $(CURDIR)/go.tools.mod
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run crash build test lint fuzz mutants lab labdocs bench golden docs clean
+.PHONY: help run crash build test lint fuzz mutants lab labdocs quota bench golden docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' Makefile
@@ -80,6 +80,12 @@ lab: ## judge the retry goals with real clients in virtual time, some fifteen mi
 labdocs: build ## tables of every scenario and policy, and charts, into docs/lab
 	@go test ./e2e/lab -count 1 -run '^TestDocs$$' -timeout 60m -args -docs ../../docs/lab -rates $(BIN)/rates.json
 	@$(BIN)/sluice-testbed charts --rates $(BIN)/rates.json --out docs/lab
+
+# Flags of `make quota`, such as "--short" (some 90 seconds) or "--only '^503/.*/16x10$'".
+QUOTAFLAGS ?=
+
+quota: build ## the pull request's experiment: the job against stores with a request quota, both modes (needs nginx; QUOTAFLAGS)
+	@$(BIN)/sluice-testbed quota --sluice $(BIN)/sluice $(QUOTAFLAGS)
 
 bench: ## benchmarks of the library (BENCHTIME=1s each)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...

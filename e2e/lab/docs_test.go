@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocs is `make lab-docs`: it writes the tables into the directory of -docs and the rates that the charts show to the file of -rates.
+// TestDocs is `make labdocs`: it writes the tables into the directory of -docs and the rates that the charts show to the file of -rates.
 func TestDocs(t *testing.T) {
 	if *docsFlag == "" || *ratesFlag == "" {
-		t.Skip("make lab-docs runs it")
+		t.Skip("make labdocs runs it")
 	}
 	raw, err := json.MarshalIndent(Charts(1), "", " ")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestDocs(t *testing.T) {
 func chapterMarkdown(c Chapter) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", c.Title, c.Lead)
-	b.WriteString("Simulated; median (lowest-highest) of ten seeds, fewer for the longest runs. Made by `make lab-docs`; [how to read it](README.md).\n")
+	b.WriteString("Simulated; median (lowest-highest) of ten seeds, fewer for the longest runs. Made by `make labdocs`; [how to read it](README.md).\n")
 	specimens := Specimens()
 	for _, s := range c.Scenarios {
 		b.WriteString("\n" + TableMarkdown(s, specimens, sideBySide(s, specimens)))

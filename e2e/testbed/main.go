@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice/e2e/testbed/internal/mainjob"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/quota"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
 )
 
@@ -44,11 +45,11 @@ func run() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(runCommand(), crashCommand(), storeCommand())
+	root.AddCommand(runCommand(), crashCommand(), quotaCommand(), storeCommand(), chartsCommand())
 	switch err := root.ExecuteContext(ctx); {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, mainjob.ErrNotProven) || errors.Is(err, errCrash):
+	case errors.Is(err, mainjob.ErrNotProven) || errors.Is(err, errCrash) || errors.Is(err, quota.ErrLost):
 		return exitNotProven
 	default:
 		fmt.Fprintln(os.Stderr, "sluice-testbed:", err)
