@@ -80,15 +80,15 @@ func (g Goal) Judge(run Runner) []Finding {
 	cache := map[relative][]Result{}
 	var found []Finding
 	for _, c := range g.Checks {
-		by := 1.0
+		f := Finding{Goal: g, Check: c}
+		values := each(results, c.Value)
 		if c.Relative != absolute {
 			if cache[c.Relative] == nil {
 				cache[c.Relative] = g.reference(run, c.Relative)
 			}
-			by, _, _ = spread(cache[c.Relative], c.Value)
+			divide(values, each(cache[c.Relative], c.Value))
 		}
-		f := Finding{Goal: g, Check: c}
-		f.Median, f.Low, f.High = spread(results, func(r Result) float64 { return c.Value(r) / by })
+		f.Median, f.Low, f.High = spreadOf(values)
 		low, high := f.Median, f.Median
 		if c.Worst {
 			low, high = f.Low, f.High
@@ -107,9 +107,12 @@ func (g Goal) results(run Runner, policy string, s Scenario, seeds int) []Result
 	return all
 }
 
-// reference runs what a figure is compared with. It hardly varies, so a few seeds are enough.
+// reference runs what a figure is compared with. It hardly varies, so a few seeds are enough; but held-out stores differ from seed to seed.
 func (g Goal) reference(run Runner, to relative) []Result {
 	s, seeds := g.Scenario, min(g.Seeds, 5)
+	if g.HeldOut {
+		seeds = g.Seeds
+	}
 	if to == toCalm {
 		s.Store = Calm(s.Latency)
 		seeds = 1
@@ -117,12 +120,33 @@ func (g Goal) reference(run Runner, to relative) []Result {
 	return g.results(run, onStandard, s, seeds)
 }
 
-// spread is the median, the lowest and the highest value.
-func spread(rs []Result, value func(Result) float64) (median, low, high float64) {
-	var all []float64
-	for _, r := range rs {
-		all = append(all, value(r))
+// each is the value of each result.
+func each(rs []Result, value func(Result) float64) []float64 {
+	all := make([]float64, len(rs))
+	for i, r := range rs {
+		all[i] = value(r)
 	}
+	return all
+}
+
+// divide divides each value by the reference of the same seed, or by the median of the references when there are fewer of them.
+func divide(values, by []float64) {
+	median, _, _ := spreadOf(slices.Clone(by))
+	for i := range values {
+		if len(by) == len(values) {
+			median = by[i]
+		}
+		values[i] /= median
+	}
+}
+
+// spread is the median, the lowest and the highest value of some results.
+func spread(rs []Result, value func(Result) float64) (median, low, high float64) {
+	return spreadOf(each(rs, value))
+}
+
+// spreadOf is spread of values, which it sorts.
+func spreadOf(all []float64) (median, low, high float64) {
 	slices.Sort(all)
 	n := len(all)
 	return (all[(n-1)/2] + all[n/2]) / 2, all[0], all[n-1]
