@@ -28,6 +28,7 @@ func TestDocs(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(*docsFlag, c.File), []byte(chapterMarkdown(c)), 0o644))
 		fmt.Println(c.File, time.Since(begun).Round(time.Second))
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(*docsFlag, "sensitivity.md"), []byte(sensitivityMarkdown()), 0o644))
 }
 
 // chapterMarkdown simulates all scenarios of a chapter with all policies.

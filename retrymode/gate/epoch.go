@@ -35,13 +35,15 @@ func (g *Gate) endEpoch(elapsed time.Duration) {
 	fresh := l.fresh
 	l.fresh = false
 	switch {
-	case share > background+g.p.Tolerance && (l.refused >= g.p.CutRefusals || l.refused > l.ok):
+	case share > background+g.p.Tolerance:
 		g.cut(g.delivered(elapsed), l.ok >= 3)
 		return
 	case l.binding && share > background:
 		l.step = g.firstStep() // hold
+	case l.binding && !fresh && g.behind(elapsed):
+		g.drain(elapsed)
 	case l.binding && !fresh:
-		g.grow(elapsed)
+		g.grow()
 	case !l.binding && g.now-l.lastRefusal > g.p.Quiet:
 		g.on = false
 		l.prevOK, l.prevRefused = 0, 0
@@ -51,29 +53,47 @@ func (g *Gate) endEpoch(elapsed time.Duration) {
 
 func (g *Gate) newEpoch() {
 	l := &g.law
-	l.epochStart, l.ok, l.refused, l.sentOK, l.binding = g.busy, 0, 0, 0, false
+	l.epochStart, l.ok, l.refused, l.sentOK, l.binding, l.waited = g.busy, 0, 0, 0, false, 0
 }
 
-// delivered is what the store lets through, per second: in this epoch, or over more time where the epoch has few answers and says less.
+// delivered is what the store lets through, per second: in this epoch, or since the last cut if that is more. A quota whose window is longer than an epoch refuses
+// everything at its end, and the epoch in which it does says too little. Where there are few answers, those before the cut count as well.
 func (g *Gate) delivered(elapsed time.Duration) float64 {
 	l := &g.law
 	rate := float64(l.ok) / elapsed.Seconds()
+	over := g.busy - l.changed
 	if l.ok > 0 && float64(l.ok) < g.p.DeliveredAnswers {
-		ok, _, seconds := l.window.sum(g.busy, max(elapsed, span(g.p.DeliveredAnswers, rate)))
-		rate = max(rate, ok/seconds)
+		over = max(over, span(g.p.DeliveredAnswers, rate))
 	}
-	return rate
+	ok, _, seconds := l.window.sum(g.busy, over)
+	return max(rate, ok/seconds)
 }
 
 // grow raises the rate by a step.
-func (g *Gate) grow(elapsed time.Duration) {
+func (g *Gate) grow() {
 	l := &g.law
-	by := l.step * elapsed.Seconds()
+	by := l.step
 	if g.beyond() {
 		by = max(by, g.p.Leap*g.rate)
 	}
 	g.rate += min(by, g.rate)
 	l.step *= g.p.Acceleration
+}
+
+// behind reports whether the store answers clearly less than it is sent: what is missing waits inside it.
+func (g *Gate) behind(elapsed time.Duration) bool {
+	return float64(g.law.ok+g.law.refused) < g.p.KeepUp*g.rate*elapsed.Seconds()
+}
+
+// drain lets a store that is behind catch up. When nobody waited for much of the epoch, less was sent than permitted, and nothing follows from it.
+func (g *Gate) drain(elapsed time.Duration) {
+	l := &g.law
+	if l.waited < elapsed*9/10 {
+		return
+	}
+	answered := float64(l.ok+l.refused) / elapsed.Seconds()
+	g.rate = max(g.p.KeepUp*answered, g.p.MinRate)
+	l.step = g.firstStep()
 }
 
 // sample keeps the share that was refused right after a cut.
@@ -88,7 +108,7 @@ func (g *Gate) sample(share float64) {
 // beyond reports whether the rate has passed the last one that was too high by so much that the limit must have risen.
 func (g *Gate) beyond() bool {
 	l := &g.law
-	return !l.slow && !l.fresh && l.refused == 0 && l.ceiling > 0 && g.rate > g.p.Beyond*l.ceiling+math.Sqrt(l.ceiling)
+	return !l.slow && !l.fresh && l.refused == 0 && l.ceiling > 0 && g.rate > g.p.Beyond*l.ceiling+g.p.BeyondRoot*math.Sqrt(l.ceiling)
 }
 
 func (g *Gate) firstStep() float64 {

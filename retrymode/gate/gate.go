@@ -190,11 +190,11 @@ func (g *Gate) enqueue(t *Ticket) {
 }
 
 // dequeue takes the next ticket out of its lane. Retries go first, since they have waited already; not while it is unknown whether the store answers at all, when a
-// new call would wait for all that were refused.
+// new call would wait for all that were refused. Probes are mostly refused, so they are first attempts, which have all their retries left.
 func (g *Gate) dequeue() *Ticket {
 	for i := 0; i < lanes; i += 2 {
 		t, other := g.lanes[i].first, g.lanes[i+1].first
-		if t == nil || g.probing() && other != nil && other.arrival < t.arrival {
+		if t == nil || other != nil && (g.law.shut || g.law.slow && other.arrival < t.arrival) {
 			t = other
 		}
 		if t != nil {
@@ -228,6 +228,9 @@ func (g *Gate) advance(now time.Duration) {
 	g.now = now
 	if g.inHand() > 0 {
 		g.busy += d
+	}
+	if g.waiting > 0 {
+		g.law.waited += d
 	}
 	if g.on {
 		g.tokens = min(g.tokens+g.pace()*d.Seconds(), g.burst())

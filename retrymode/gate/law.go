@@ -17,16 +17,18 @@ type law struct {
 	opened           time.Duration // busy time of the last end of that
 	passed, passedIn float64       // what was delivered between the two and since then, and in how many seconds between the two
 
+	changed time.Duration // busy time of the last cut or reopening
 	latency time.Duration // smoothed, of answers that were no refusals
 
-	binding bool    // somebody had to wait in this epoch
-	fresh   bool    // this is the first epoch after a cut
-	slow    bool    // slow start: the limit is unknown
-	doubled bool    // slow start has doubled at least once
-	run     int     // answers in a row without a refusal
-	ceiling float64 // the last rate that was too high
-	good    float64 // the last rate that was all right, 0 = none is known
-	step    float64 // calls per second and second
+	binding bool          // somebody had to wait in this epoch
+	waited  time.Duration // for how long somebody did
+	fresh   bool          // this is the first epoch after a cut
+	slow    bool          // slow start: the limit is unknown
+	doubled bool          // slow start has doubled at least once
+	run     int           // answers in a row without a refusal
+	ceiling float64       // the last rate that was too high
+	good    float64       // the last rate that was all right, 0 = none is known
+	step    float64       // calls per second and second
 
 	lastRefusal time.Duration // in real time
 	noise       []float64     // shares refused right after a cut, newest last
@@ -51,7 +53,11 @@ func (g *Gate) learn(t *Ticket, o Outcome) {
 		l.ok++
 		l.streak = 0
 		l.passed++
-		l.latency += (g.now - t.grantedAt - l.latency) / 16
+		if took := g.now - t.grantedAt; l.latency == 0 {
+			l.latency = took
+		} else {
+			l.latency += (took - l.latency) / 16
+		}
 		if t.version == g.version {
 			l.sentOK++
 		}
@@ -94,14 +100,23 @@ func (g *Gate) judge(t *Ticket, o Outcome) {
 	case l.refused >= g.p.ShutRefusals && l.sentOK == 0, l.streak >= max(g.p.ShutStreak, 2*(g.inHand()+1)):
 		g.shut()
 	case l.refused >= g.p.SurgeRefusals && l.refused > l.ok:
-		ok, _, seconds := l.window.sum(g.busy, g.p.Epoch)
-		g.cut(ok/seconds, ok >= g.p.TrustedAnswers)
+		g.surge()
 	case l.slow && l.doubled && o == Refused && t.version == g.version:
 		l.slow = false
 		g.cutTo(g.rate / 2)
 	case l.slow && l.run >= g.p.Run:
 		g.double()
-	case (elapsed >= g.epoch() || g.beyond() && elapsed >= g.epoch()/2) && g.enough(elapsed):
+	case (elapsed >= g.epoch() || g.beyond() && elapsed >= g.epoch()/2 && !g.behind(elapsed)) && g.enough(elapsed):
 		g.endEpoch(elapsed)
 	}
+}
+
+// surge is for refusals that outnumber the rest before the epoch is over. A store that has not answered for an epoch is looked for with probes.
+func (g *Gate) surge() {
+	ok, _, seconds := g.law.window.sum(g.busy, g.p.Epoch)
+	if ok < 1 && g.law.sentOK == 0 {
+		g.shut()
+		return
+	}
+	g.cut(ok/seconds, ok >= g.p.TrustedAnswers)
 }

@@ -18,6 +18,7 @@ func (g *Gate) cut(delivered float64, trusted bool) {
 // cutTo lowers the rate and begins the epoch that shows whether it helps.
 func (g *Gate) cutTo(rate float64) {
 	g.change(min(rate, g.rate))
+	g.law.changed = g.busy
 	g.law.fresh, g.law.doubled = true, false
 	g.law.step = g.firstStep()
 }
@@ -65,14 +66,12 @@ func (g *Gate) probeAt(rate float64) {
 func (g *Gate) reopen() {
 	l := &g.law
 	closed := g.busy - l.shutAt
-	l.shut, l.opened = false, g.busy
+	l.shut, l.opened, l.changed = false, g.busy, g.busy
 	l.slow = closed > g.p.Outage
 	g.change(g.p.Gamma * l.passed / (l.passedIn + closed.Seconds()))
 	l.fresh, l.doubled, l.step = false, false, g.firstStep()
 	g.tokens = g.p.ReopenBurst * g.rate * min(closed.Seconds(), 1)
-	if l.slow {
-		g.wake()
-	}
+	g.wake()
 }
 
 // remember keeps the rate as one that was all right, if it was a judged one.
