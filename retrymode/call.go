@@ -15,6 +15,7 @@ type call struct {
 	operation    string
 	scope        scope
 	attempts     int       // granted so far
+	counters     *counters // of the operation; see countersOf
 	conditional  bool      // the request carries If-Match or If-None-Match
 	expired      bool      // an attempt was refused for expired credentials
 	current      *grant    // of the attempt in flight
@@ -30,6 +31,14 @@ type callKey struct{}
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
+}
+
+// countersOf returns the counters of the call's operation, which are looked for once.
+func (c *call) countersOf(r *Retryer) *counters {
+	if c.counters == nil {
+		c.counters = r.recorder.of(c.operation)
+	}
+	return c.counters
 }
 
 func (c *call) sent(g *grant) {
@@ -63,7 +72,7 @@ func (c *call) end(r *Retryer) {
 	if c.current != nil && c.current.forfeit() {
 		c.attempts--
 	}
-	c.endBackoff(r.recorder.of(c.operation))
+	c.endBackoff(c.countersOf(r))
 }
 
 // classify is [ClassifyCall] with what only the call knows: a second refusal of credentials means that there are no fresh ones, and whatever

@@ -324,6 +324,9 @@ func isBroken(err error) bool {
 
 // statusOf is the HTTP status of the answer, 0 if there was none.
 func statusOf(err error) int {
+	if err == nil {
+		return 0 // without the allocation of v
+	}
 	var v interface{ HTTPStatusCode() int }
 	if errors.As(err, &v) {
 		return v.HTTPStatusCode()

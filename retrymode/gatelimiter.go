@@ -44,7 +44,10 @@ func (l *gateLimiter) Wait(ctx context.Context, a attempt) (permit, error) {
 	w.ticket = gate.Ticket{Retry: !a.first, Priority: a.priority, Hold: a.hold, NotBefore: a.notBefore, Owner: w}
 	now := p.now()
 	w.joined = now
-	p.mu.Lock()
+	if a.hold == 0 && a.notBefore == 0 && p.calm.enter(now, &w.ticket) {
+		return w, nil
+	}
+	p.lock()
 	p.core.Join(now, &w.ticket)
 	p.pump(now)
 	return w.wait(ctx)
@@ -89,9 +92,9 @@ func (l *gateLimiter) forget() bool {
 		if p.users.Load() > 0 {
 			continue
 		}
-		p.mu.Lock()
+		p.lock()
 		idle := p.core.Idle(p.now())
-		p.mu.Unlock()
+		p.unlock()
 		if idle {
 			delete(l.gates, s)
 		}
@@ -110,9 +113,9 @@ func (l *gateLimiter) stats() []GateStats {
 	defer l.mu.RUnlock()
 	all := make([]GateStats, 0, len(l.gates))
 	for s, p := range l.gates {
-		p.mu.Lock()
+		p.lock()
 		all = append(all, GateStats{Scope: s.String(), State: p.core.State()})
-		p.mu.Unlock()
+		p.unlock()
 	}
 	slices.SortFunc(all, func(a, b GateStats) int { return strings.Compare(a.Scope, b.Scope) })
 	return all
@@ -122,14 +125,27 @@ func (l *gateLimiter) stats() []GateStats {
 type pacer struct {
 	users  atomic.Int64
 	origin time.Time
+	calm   calm
 
-	mu    sync.Mutex
+	mu    sync.Mutex // taken by lock and given back by unlock only
 	core  *gate.Gate
 	timer *time.Timer
 	due   time.Duration // when the timer fires, 0 = it does not
 }
 
 func (p *pacer) now() time.Duration { return time.Since(p.origin) }
+
+// lock takes the gate: from here to unlock all attempts are counted in it. Nothing else touches core.
+func (p *pacer) lock() {
+	p.mu.Lock()
+	p.calm.close(p.core)
+}
+
+// unlock gives the gate back.
+func (p *pacer) unlock() {
+	p.calm.open(p.core)
+	p.mu.Unlock()
+}
 
 // pump hands out what the gate grants and sets the timer for the rest. Called with the lock held.
 func (p *pacer) pump(now time.Duration) {
@@ -167,8 +183,8 @@ func (p *pacer) arm(now, again time.Duration) {
 
 func (p *pacer) tick() {
 	now := p.now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.lock()
+	defer p.unlock()
 	p.due = 0
 	p.pump(now)
 }
@@ -189,7 +205,7 @@ var _ permit = (*waiter)(nil)
 func (w *waiter) wait(ctx context.Context) (permit, error) {
 	p := w.pacer
 	if w.granted {
-		p.mu.Unlock()
+		p.unlock()
 		return w, nil
 	}
 	if err := w.hopeless(ctx); err != nil {
@@ -198,13 +214,13 @@ func (w *waiter) wait(ctx context.Context) (permit, error) {
 	}
 	ready := make(chan struct{})
 	w.ready = ready
-	p.mu.Unlock()
+	p.unlock()
 	select {
 	case <-ready:
 		return w, nil
 	case <-ctx.Done():
 	}
-	p.mu.Lock()
+	p.lock()
 	p.leave(w) // also when the grant came at the same moment: the next one gets it
 	return nil, ctx.Err()
 }
@@ -214,7 +230,7 @@ func (p *pacer) leave(w *waiter) {
 	now := p.now()
 	p.core.Leave(now, &w.ticket)
 	p.pump(now)
-	p.mu.Unlock()
+	p.unlock()
 	p.users.Add(-1)
 }
 
@@ -236,16 +252,20 @@ func (w *waiter) hopeless(ctx context.Context) error {
 
 // Stale implements permit.
 func (w *waiter) Stale() bool {
-	w.pacer.mu.Lock()
-	defer w.pacer.mu.Unlock()
-	return w.pacer.core.Stale(&w.ticket)
+	p := w.pacer
+	if p.calm.isOpen() {
+		return false
+	}
+	p.lock()
+	defer p.unlock()
+	return p.core.Stale(&w.ticket)
 }
 
 // Again implements permit.
 func (w *waiter) Again(ctx context.Context) error {
 	p := w.pacer
 	now := p.now()
-	p.mu.Lock()
+	p.lock()
 	w.granted = false
 	p.core.Rejoin(now, &w.ticket)
 	p.pump(now)
@@ -258,16 +278,21 @@ func (w *waiter) Held() time.Duration {
 	if w.ticket.Hold == 0 && w.ticket.NotBefore == 0 {
 		return 0
 	}
-	w.pacer.mu.Lock()
-	defer w.pacer.mu.Unlock()
+	w.pacer.lock()
+	defer w.pacer.unlock()
 	return w.ticket.QueuedAt() - w.joined
 }
 
 // Done implements permit.
 func (w *waiter) Done(o outcome) {
 	p := w.pacer
+	defer p.users.Add(-1)
 	now := p.now()
-	p.mu.Lock()
+	if o.sent && o.served && !o.refused() && p.calm.served(now) {
+		return
+	}
+	p.lock()
+	defer p.unlock()
 	switch {
 	case !o.sent:
 		p.core.Leave(now, &w.ticket)
@@ -279,8 +304,6 @@ func (w *waiter) Done(o outcome) {
 		p.core.Done(now, &w.ticket, gate.Nothing)
 	}
 	p.pump(now)
-	p.mu.Unlock()
-	p.users.Add(-1)
 }
 
 // queueError says that the queue of a gate is too long for a caller's deadline.

@@ -13,14 +13,17 @@ import (
 )
 
 // BenchmarkAttempt is what one attempt pays for its permission when the store refuses nothing: the gate, a mutex that is locked twice, and the SDK's
-// own adaptive mode, which is off as well. "retryer" is all of GetAttemptToken and release: the gate, the slot and the counts.
+// own adaptive mode, which is off as well. "retryer" is all of GetAttemptToken and release, with what the middleware keeps of a call: the gate, the slot and the
+// counts.
 func BenchmarkAttempt(b *testing.B) {
 	ctx := context.Background()
 	for _, goroutines := range []int{1, 8, 32, 256} {
-		run := func(name string, attempt func() error) {
+		same := func(attempt func() error) func() func() error { return func() func() error { return attempt } }
+		run := func(name string, caller func() (attempt func() error)) {
 			b.Run(fmt.Sprintf("%s/goroutines=%d", name, goroutines), func(b *testing.B) {
 				b.ReportAllocs()
 				if goroutines == 1 {
+					attempt := caller()
 					for b.Loop() {
 						if err := attempt(); err != nil {
 							b.Fatal(err)
@@ -30,6 +33,7 @@ func BenchmarkAttempt(b *testing.B) {
 				}
 				b.SetParallelism(max(goroutines/runtime.GOMAXPROCS(0), 1))
 				b.RunParallel(func(pb *testing.PB) {
+					attempt := caller()
 					for pb.Next() {
 						if err := attempt(); err != nil {
 							b.Error(err)
@@ -42,7 +46,7 @@ func BenchmarkAttempt(b *testing.B) {
 
 		gated := benchRetryer(b, adaptive(3))
 		a := attempt{operation: "PutObject", scope: writes, first: true}
-		run("gate", func() error {
+		run("gate", same(func() error {
 			p, err := gated.limiter.Wait(ctx, a)
 			if err != nil {
 				return err
@@ -52,11 +56,11 @@ func BenchmarkAttempt(b *testing.B) {
 			}
 			p.Done(outcome{sent: true, served: true})
 			return nil
-		})
+		}))
 
 		var mu sync.Mutex
 		inFlight := 0
-		run("mutex", func() error {
+		run("mutex", same(func() error {
 			mu.Lock()
 			inFlight++
 			mu.Unlock()
@@ -64,29 +68,33 @@ func BenchmarkAttempt(b *testing.B) {
 			inFlight--
 			mu.Unlock()
 			return nil
-		})
+		}))
 
 		sdk := retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
 			o.StandardOptions = append(o.StandardOptions, func(s *retry.StandardOptions) { s.RateLimiter = ratelimit.None })
 		})
-		run("sdk", func() error {
+		run("sdk", same(func() error {
 			release, err := sdk.GetAttemptToken(ctx)
 			if err != nil {
 				return err
 			}
 			return release(nil)
-		})
+		}))
 
 		for name, o := range map[string]Options{"retryer-adaptive": adaptive(3), "retryer-standard": standard(3)} {
 			o.MaxInFlight = 1000
 			r := benchRetryer(b, o)
-			call := context.WithValue(ctx, callKey{}, (*call)(nil))
-			run(name, func() error {
-				release, err := r.GetAttemptToken(call)
-				if err != nil {
-					return err
+			run(name, func() func() error {
+				c := &call{operation: "PutObject", scope: writes}
+				ctx := context.WithValue(ctx, callKey{}, c)
+				return func() error {
+					c.attempts = 0 // of a new call
+					release, err := r.GetAttemptToken(ctx)
+					if err != nil {
+						return err
+					}
+					return release(nil)
 				}
-				return release(nil)
 			})
 		}
 	}

@@ -192,9 +192,9 @@ func TestPermissionOfACallThatIsCancelledAtTheMomentOfTheGrantGoesToTheNext(t *t
 				time.Sleep(time.Microsecond)
 				synctest.Wait()
 			}
-			p.mu.Lock()
+			p.lock()
 			due := p.due
-			p.mu.Unlock()
+			p.unlock()
 			require.Greater(t, due, p.now())
 			wg.Go(func() {
 				release, err := r.GetAttemptToken(t.Context())
@@ -242,16 +242,16 @@ func TestPermissionIsHandedOnWhenGrantAndCancellationAreSeenTogether(t *testing.
 			var second time.Duration
 			wg.Go(func() { second, _ = wait(t.Context()) })
 			synctest.Wait()
-			p.mu.Lock()
+			p.lock()
 			p.timer.Stop()
-			p.mu.Unlock()
+			p.unlock()
 			time.Sleep(150 * time.Millisecond) // one permission has become free, and nobody was told
-			p.mu.Lock()
+			p.lock()
 			now := p.now()
 			cancel()
 			p.due = 0
 			p.pump(now)
-			p.mu.Unlock()
+			p.unlock()
 			wg.Wait()
 			assert.Equal(t, now, second, "the next one has it at that moment")
 			nothingLeft(t, r)

@@ -171,10 +171,16 @@ func (r *Retryer) GetInitialToken() func(error) error {
 // GetAttemptToken blocks until an attempt may be sent: first the limiter, then an in-flight slot. It fails with a [WaitError] when ctx ends
 // first and with a [BreakerOpenError] when the breaker holds first attempts back. The returned function ends the attempt.
 func (r *Retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
-	operation := awsmiddleware.GetOperationName(ctx)
-	g := &grant{r: r, counters: r.recorder.of(operation), first: r.isFirst(ctx)}
 	c := callOf(ctx)
-	c.endBackoff(g.counters)
+	g := &grant{r: r}
+	var operation string
+	if c != nil {
+		operation, g.first, g.counters = c.operation, c.attempts == 0, c.countersOf(r)
+		c.endBackoff(g.counters)
+	} else {
+		operation, g.first = awsmiddleware.GetOperationName(ctx), r.isFirst(ctx)
+		g.counters = r.recorder.of(operation)
+	}
 	start := time.Now()
 	if err := r.breaker.admit(g.first, start); err != nil {
 		g.counters.refusals.Add(1)
@@ -198,7 +204,7 @@ func (r *Retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 }
 
 // isFirst reports whether ctx belongs to the first attempt of a call. The SDK keeps the attempt number in a context value of its own; the one
-// public way to see it is that the standard retryer's token pays into the quota on first attempts only. It works without the middleware.
+// public way to see it is that the standard retryer's token pays into the quota on first attempts only. With the middleware the call knows it.
 func (r *Retryer) isFirst(ctx context.Context) bool {
 	release, err := r.sdk.GetAttemptToken(ctx)
 	return err == nil && errors.Is(release(nil), errFirst)
@@ -237,7 +243,9 @@ func (g *grant) waitLimiter(ctx context.Context, operation string, a attempt, st
 		return waitError(ctx, operation, "limiter", waited, err)
 	}
 	held := p.Held()
-	g.counters.backoffWait.Add(int64(held))
+	if held > 0 {
+		g.counters.backoffWait.Add(int64(held))
+	}
 	g.counters.limiterWait.Add(int64(waited - held))
 	g.permit, g.since = p, start.Add(waited)
 	return nil
@@ -250,6 +258,10 @@ const atOnce = 100 * time.Microsecond
 func (g *grant) waitSlot(ctx context.Context, operation string, priority bool) error {
 	if operation == "CreateSession" {
 		return nil // made inside an attempt that holds a slot, to sign it: waiting for another one could be for ever
+	}
+	if lane := g.r.slots.free(ctx, priority); lane != nil {
+		g.lane = lane
+		return nil
 	}
 	for {
 		waiting := &g.r.recorder.waitingSlot

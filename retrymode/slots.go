@@ -41,6 +41,26 @@ func (s *slots) acquire(ctx context.Context, priority bool) (lane chan struct{},
 	}
 }
 
+// free takes a slot if there is one at once and ctx has not ended; otherwise it returns nil.
+func (s *slots) free(ctx context.Context, priority bool) (lane chan struct{}) {
+	if ctx.Err() != nil {
+		return nil
+	}
+	if priority {
+		select {
+		case s.priority <- struct{}{}:
+			return s.priority
+		default:
+		}
+	}
+	select {
+	case s.main <- struct{}{}:
+		return s.main
+	default:
+		return nil
+	}
+}
+
 // release gives a slot back. It never blocks.
 func (s *slots) release(lane chan struct{}) { <-lane }
 
