@@ -97,26 +97,25 @@ func (f *FS) headBucket(ctx context.Context, c call, opts ...func(*s3.Options)) 
 }
 
 // learnMore turns the answer to a HEAD, which has a status and no words, into
-// one that says what is wrong.
+// one that says what is wrong. A 404 is asked about as well: some stores answer
+// so when it is the access key that they do not know.
 func (f *FS) learnMore(ctx context.Context, c call, err error) error {
 	e, ok := errors.AsType[*OpError](err)
-	if !ok {
+	if !ok || errors.Is(e.kind, ErrRegion) {
 		return err
 	}
 	switch statusOf(err) {
-	case http.StatusNotFound:
-		e.kind, e.Hint = ErrNoBucket, "create the bucket, or correct its name or s3.endpoint"
-		return e
-	case http.StatusForbidden, http.StatusBadRequest:
-		if e.kind == ErrRegion {
-			return e
-		}
-		_, err := invoke(ctx, f, c, func(ctx context.Context) (*s3.ListObjectsV2Output, error) {
-			return f.client.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(c.path.Bucket), MaxKeys: aws.Int32(1)})
-		})
+	case http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest:
+	default:
 		return err
 	}
-	return e
+	_, err = invoke(ctx, f, c, func(ctx context.Context) (*s3.ListObjectsV2Output, error) {
+		return f.client.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(c.path.Bucket), MaxKeys: aws.Int32(1)})
+	})
+	if e, ok = errors.AsType[*OpError](err); ok && statusOf(err) == http.StatusNotFound && !errors.Is(e.kind, ErrCredentials) {
+		e.kind, e.Hint = ErrNoBucket, "create the bucket, or correct its name or s3.endpoint"
+	}
+	return err
 }
 
 // credentialsError marks that no request was sent because there is nothing to

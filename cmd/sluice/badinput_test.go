@@ -152,7 +152,7 @@ func TestBadInput_OnTheCommandLineIsNamed(t *testing.T) {
 			assert.Empty(t, w.store.Trace())
 		}
 		r := w.sluice(t.Context())
-		assert.Equal(t, 2, r.code)
+		assert.Equal(t, 2, r.code, r.stderr)
 		assert.Contains(t, r.stderr, "Usage:")
 		assert.Contains(t, r.stderr, "sluice: a command is needed")
 		assert.Empty(t, r.stdout)
@@ -177,15 +177,18 @@ func TestBadInput_AStoreThatCannotBeUsedIsNamedWithinSeconds(t *testing.T) {
 		"unknown host": {dial(func(context.Context) error {
 			return &net.DNSError{Err: "no such host", Name: "sotre", IsNotFound: true}
 		}), []string{"cannot be reached", "lookup sotre: no such host", "check s3.endpoint"}},
-		"missing bucket": {set("sink.path", "s3://dta/out"), []string{"s3://dta/", "no such bucket", "create the bucket, or correct its name"}},
+		"missing bucket": {set("sink.path", "s3://dta/out"), []string{"s3://dta/", "NoSuchBucket", "create the bucket, or correct its name"}},
 		"wrong key":      {set("s3.access-key", "AKIAWRONG"), []string{"InvalidAccessKeyId", "check s3.access-key, s3.secret-key"}},
 		"wrong secret":   {set("s3.secret-key", "wrong-secret"), []string{"SignatureDoesNotMatch", "check s3.access-key, s3.secret-key"}},
+		"wrong key, answered with 404": {func(w *world) {
+			w.store.Control(s3test.Match{}, s3test.Always(s3test.Status(404, "XAdminUserNotFound")))
+		}, []string{"XAdminUserNotFound", "check s3.access-key, s3.secret-key"}},
 		"no access": {func(w *world) {
 			w.store.Control(s3test.Match{}, s3test.Always(s3test.Status(403, "AccessDenied")))
 		}, []string{"AccessDenied", "s3:ListBucket"}},
 		"not an S3": {func(w *world) {
 			w.store.Control(s3test.Match{}, s3test.Always(s3test.Raw(404, "text/html", "<html>not found</html>")))
-		}, []string{"s3://data/"}},
+		}, []string{"s3://data/", "correct its name or s3.endpoint"}},
 	} {
 		for _, command := range []string{"run", "verify"} {
 			t.Run(name+"/"+command, func(t *testing.T) {
