@@ -34,6 +34,29 @@ func newCheckpointStore(fs *s3fs.FS, dir, job string, shard checkpoint.Shard) (c
 	return checkpoint.OpenDir(dir, job, shard.Dir())
 }
 
+// checkCheckpointPlace finds out what can be known of checkpoint.dir without the store: a directory must be writable, and a place in the
+// bucket of the part files must not be among them, where readers, verify included, would take checkpoints for data.
+func checkCheckpointPlace(dir string, data s3fs.Path) error {
+	path, inBucket, err := bucketOf(dir)
+	switch {
+	case err != nil:
+		return err
+	case !inBucket:
+		return checkDir(dir)
+	case path.Bucket == data.Bucket && strings.HasPrefix(folder(path.Key), folder(data.Key)):
+		return fmt.Errorf("%s = %q is below %s, %s: readers would take checkpoints for data", sink.KeyCheckpointDir.Name(), dir, sink.KeyPath.Name(), data)
+	}
+	return nil
+}
+
+// folder is the prefix of all keys below a key.
+func folder(key string) string {
+	if key = strings.TrimSuffix(key, "/"); key == "" {
+		return ""
+	}
+	return key + "/"
+}
+
 // checkCheckpointBucket finds out early whether the bucket of the checkpoints can be used, if it is another one than the data's.
 func checkCheckpointBucket(ctx context.Context, fs *s3fs.FS, dir, data string) error {
 	path, inBucket, err := bucketOf(dir)

@@ -73,8 +73,8 @@ func New(ctx context.Context, cfg *config.Config, log *slog.Logger, opts ...s3fs
 	j.restart, errs[3] = sink.RestartFromConfig(cfg)
 	_, errs[4] = s3fs.FromConfig(cfg)
 	errs[5] = checkRewrite(j.sink.Expired, &datagen.Source{}, j.points.Retain)
-	if _, inBucket, err := bucketOf(j.dir); errs[2] == nil && err == nil && !inBucket {
-		errs[2] = checkDir(j.dir)
+	if errs[2] == nil {
+		errs[2] = checkCheckpointPlace(j.dir, j.sink.Path)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, &ConfigError{Err: err}

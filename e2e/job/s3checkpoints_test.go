@@ -190,3 +190,33 @@ func TestNew_WithCheckpointsInABucketThatIsNotThere_SaysSoBeforeAnyDataMoves(t *
 		}
 	})
 }
+
+// What is below sink.path is data for every reader, and verify names it.
+func TestNew_WithCheckpointsAmongThePartFiles_IsRefusedBeforeAnyRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		open := func(path, dir string) error {
+			j, err := job.New(t.Context(), w.config(map[string]string{"sink.path": path, "checkpoint.dir": dir}),
+				slog.New(slog.DiscardHandler), s3fs.WithDialContext(w.store.DialContext))
+			if err == nil {
+				require.NoError(t, j.Close(t.Context()))
+			}
+			return err
+		}
+		for path, dirs := range map[string][]string{
+			"s3://data/out":  {"s3://data/out", "s3://data/out/", "s3://data/out/chk", "s3a://data/out/_chk/x"},
+			"s3://data/out/": {"s3://data/out/chk"},
+			"s3://data":      {"s3://data", "s3://data/chk"},
+		} {
+			for _, dir := range dirs {
+				err := open(path, dir)
+				var bad *job.ConfigError
+				require.ErrorAs(t, err, &bad, dir)
+				require.ErrorContains(t, err, fmt.Sprintf("checkpoint.dir = %q is below sink.path", dir))
+			}
+		}
+		require.Empty(t, w.store.Trace())
+		for _, dir := range []string{"s3://data/output", "s3://data/ou", "s3://data", "s3://data/checkpoints/out"} {
+			require.NoError(t, open("s3://data/out", dir), dir)
+		}
+	})
+}
