@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -129,6 +130,44 @@ func TestOption_ConnectionMaxBoundsThePoolAndTheRequestsInFlight(t *testing.T) {
 		}
 		assert.Equal(t, int64(5), peak.Load(), "one of six is kept for calls that publish")
 		assert.Equal(t, 10*time.Second, time.Since(start))
+	})
+}
+
+// A reader holds its connection for as long as its caller takes to read.
+func TestOption_ConnectionMaxHoldsForReadersTooAndLeavesAQuarterToOthers(t *testing.T) {
+	dials := 0
+	bubbleDial(t, func(s *s3fs.Settings) { s.MaxConnections = 4 }, &dials, func(t *testing.T, s store) {
+		s.srv.PutObject("b", "x", text(1<<20), nil)
+		var readers []io.ReadCloser
+		for range 3 {
+			r, err := s.Open(s.ctx, path("x"))
+			require.NoError(t, err)
+			readers = append(readers, r)
+		}
+		fourth := make(chan io.ReadCloser)
+		go func() {
+			r, err := s.Open(s.ctx, path("x"))
+			assert.NoError(t, err)
+			fourth <- r
+		}()
+		put := make(chan error)
+		for range 10 {
+			go func() { put <- s.Put(s.ctx, path("y"), bytes.NewReader([]byte("y"))) }()
+		}
+		for range 10 {
+			require.NoError(t, <-put)
+		}
+		synctest.Wait()
+		assert.Equal(t, 4, dials)
+		select {
+		case <-fourth:
+			assert.Fail(t, "a fourth reader may not take the last connection")
+		default:
+		}
+		require.NoError(t, readers[0].Close())
+		for _, r := range append(readers[1:], <-fourth) {
+			require.NoError(t, r.Close())
+		}
 	})
 }
 
@@ -290,33 +329,6 @@ func TestErrors_HoldNoSecretWhateverTheStoreEchoes(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestOption_ConcurrentUploadsBoundsThePartsInFlightOfAFile(t *testing.T) {
-	for _, n := range []int{1, 3} {
-		set := func(s *s3fs.Settings) { s.ConcurrentUploads = n }
-		bubble(t, options{server: s3test.Options{MinPartSize: 1}, settings: set}, func(t *testing.T, s store) {
-			var now, peak atomic.Int64
-			defer s.srv.Control(s3test.Match{Op: s3test.UploadPart}, func(r s3test.Request) *s3test.Reply {
-				peak.Store(max(peak.Load(), now.Add(1)))
-				time.Sleep(time.Second)
-				now.Add(-1)
-				return nil
-			})()
-			u, err := multipart.Start(s.API(), target, "t", multipart.Options{
-				PartSize: 1000, Concurrency: s.Settings().ConcurrentUploads, Budget: multipart.NewBudget(64 << 20),
-			})
-			require.NoError(t, err)
-			_, err = u.Write(s.ctx, text(12_000))
-			require.NoError(t, err)
-			require.NoError(t, u.Seal())
-			_, err = u.Commit(s.ctx)
-			require.NoError(t, err)
-			assert.Equal(t, int64(n), peak.Load())
-			o, _ := s.srv.Object("b", "k")
-			assert.Len(t, o.PartSizes, 12)
-		})
-	}
 }
 
 // The SDK closes a body while net/http may still hold it; over loopback that used to cost a healthy connection now and then.

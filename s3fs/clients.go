@@ -123,8 +123,8 @@ func (cs *Clients) quit(key clientKey, sh *shared) {
 	}
 }
 
-// keyOf digests everything that makes two clients differ. Part size, upload
-// concurrency and close timeout are left out: they belong to the file system.
+// keyOf digests everything that makes two clients differ. The close timeout is
+// left out: it belongs to the file system.
 func keyOf(s Settings) clientKey {
 	h := sha256.New()
 	field := func(v any) {
@@ -138,7 +138,7 @@ func keyOf(s Settings) clientKey {
 		field(secret.Reveal())
 	}
 	s.AccessKey, s.SecretKey, s.SessionToken = "", "", ""
-	s.PartSize, s.ConcurrentUploads, s.CloseTimeout = 0, 0, 0
+	s.CloseTimeout = 0
 	s.Retry = s.retryOptions()
 	field(fmt.Sprintf("%+v", s))
 	return clientKey(h.Sum(nil))

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/retrymode"
 )
 
-// Limits of S3 for one part of a multipart upload, and so for the part size.
+// Limits of S3 for one part of a multipart upload.
 const (
 	MinPartSize = 5 << 20 // every part but the last
 	MaxPartSize = 5 << 30
@@ -38,11 +38,6 @@ var (
 	KeySessionToken = config.SecretText("s3.session-token",
 		"Session token of temporary credentials. It is never renewed: for jobs that outlive it use the AWS credential chain.",
 		config.NotEmpty[config.Secret]())
-	KeyPartSize = config.Size("s3.upload.min.part.size", MinPartSize,
-		"Size of every part but the last of a multipart upload, fixed for the life of an upload.",
-		config.Range[config.MemorySize](MinPartSize, MaxPartSize))
-	KeyConcurrentUploads = config.Int("s3.upload.max.concurrent.uploads", 4,
-		"Parts in flight per file.", config.Range[int64](1, maxConnections))
 	KeyMaxConnections = config.Int("s3.connection.max", 50,
 		"Connections of the client, and so requests in flight; some of them are kept for the calls that publish files.",
 		config.Range[int64](2, maxConnections))
@@ -69,8 +64,8 @@ const maxConnections = 65536
 func Keys() []config.Info {
 	return []config.Info{
 		KeyEndpoint.Info(), KeyRegion.Info(), KeyPathStyle.Info(), KeyAccessKey.Info(), KeySecretKey.Info(), KeySessionToken.Info(),
-		KeyPartSize.Info(), KeyConcurrentUploads.Info(), KeyMaxConnections.Info(), KeyConnectTimeout.Info(), KeySocketTimeout.Info(),
-		KeyMaxIdleTime.Info(), KeyCallTimeout.Info(), KeyChecksums.Info(), KeyCloseTimeout.Info(),
+		KeyMaxConnections.Info(), KeyConnectTimeout.Info(), KeySocketTimeout.Info(), KeyMaxIdleTime.Info(),
+		KeyCallTimeout.Info(), KeyChecksums.Info(), KeyCloseTimeout.Info(),
 	}
 }
 
@@ -83,9 +78,6 @@ type Settings struct {
 	AccessKey    config.Secret // both or neither
 	SecretKey    config.Secret
 	SessionToken config.Secret
-
-	PartSize          int64 // bytes
-	ConcurrentUploads int   // parts in flight per file
 
 	MaxConnections int
 	ConnectTimeout time.Duration
@@ -104,7 +96,6 @@ type Settings struct {
 // DefaultSettings returns the defaults of the keys.
 func DefaultSettings() Settings {
 	return Settings{
-		PartSize: MinPartSize, ConcurrentUploads: 4,
 		MaxConnections: 50, ConnectTimeout: time.Minute, SocketTimeout: time.Minute, MaxIdleTime: time.Minute,
 		CloseTimeout: time.Minute, Checksums: true, Retry: retrymode.DefaultOptions(),
 	}
@@ -115,22 +106,20 @@ func DefaultSettings() Settings {
 func FromConfig(c *config.Config) (Settings, error) {
 	retry, retryErr := retrymode.FromConfig(c)
 	s := Settings{
-		Endpoint:          config.Get(c, KeyEndpoint),
-		Region:            config.Get(c, KeyRegion),
-		PathStyle:         config.Get(c, KeyPathStyle),
-		AccessKey:         config.Get(c, KeyAccessKey),
-		SecretKey:         config.Get(c, KeySecretKey),
-		SessionToken:      config.Get(c, KeySessionToken),
-		PartSize:          int64(config.Get(c, KeyPartSize)),
-		ConcurrentUploads: int(config.Get(c, KeyConcurrentUploads)),
-		MaxConnections:    int(config.Get(c, KeyMaxConnections)),
-		ConnectTimeout:    config.Get(c, KeyConnectTimeout),
-		SocketTimeout:     config.Get(c, KeySocketTimeout),
-		MaxIdleTime:       config.Get(c, KeyMaxIdleTime),
-		CallTimeout:       config.Get(c, KeyCallTimeout),
-		CloseTimeout:      config.Get(c, KeyCloseTimeout),
-		Checksums:         config.Get(c, KeyChecksums),
-		Retry:             retry,
+		Endpoint:       config.Get(c, KeyEndpoint),
+		Region:         config.Get(c, KeyRegion),
+		PathStyle:      config.Get(c, KeyPathStyle),
+		AccessKey:      config.Get(c, KeyAccessKey),
+		SecretKey:      config.Get(c, KeySecretKey),
+		SessionToken:   config.Get(c, KeySessionToken),
+		MaxConnections: int(config.Get(c, KeyMaxConnections)),
+		ConnectTimeout: config.Get(c, KeyConnectTimeout),
+		SocketTimeout:  config.Get(c, KeySocketTimeout),
+		MaxIdleTime:    config.Get(c, KeyMaxIdleTime),
+		CallTimeout:    config.Get(c, KeyCallTimeout),
+		CloseTimeout:   config.Get(c, KeyCloseTimeout),
+		Checksums:      config.Get(c, KeyChecksums),
+		Retry:          retry,
 	}
 	return s, errors.Join(s.validateOwn(), retryErr)
 }
@@ -159,8 +148,6 @@ func (s Settings) validateOwn() error {
 	case s.AccessKey == "" && s.SessionToken != "":
 		bad(KeySessionToken.Name(), "set without %s and %s, which it belongs to", KeyAccessKey.Name(), KeySecretKey.Name())
 	}
-	between(bad, KeyPartSize.Name(), s.PartSize, MinPartSize, MaxPartSize)
-	between(bad, KeyConcurrentUploads.Name(), int64(s.ConcurrentUploads), 1, maxConnections)
 	between(bad, KeyMaxConnections.Name(), int64(s.MaxConnections), 2, maxConnections)
 	for _, d := range []struct {
 		key   string

@@ -20,8 +20,6 @@ func TestFromConfig_WithoutKeysGivesTheDefaults(t *testing.T) {
 	want := s3fs.DefaultSettings()
 	assert.Equal(t, want, s)
 	require.NoError(t, want.Validate())
-	assert.Equal(t, int64(5<<20), s.PartSize)
-	assert.Equal(t, 4, s.ConcurrentUploads)
 	assert.Equal(t, 50, s.MaxConnections)
 	for _, d := range []time.Duration{s.ConnectTimeout, s.SocketTimeout, s.MaxIdleTime, s.CloseTimeout} {
 		assert.Equal(t, time.Minute, d)
@@ -35,7 +33,6 @@ func TestFromConfig_ReadsEveryKeyAndTheOldSpellings(t *testing.T) {
 	s, err := s3fs.FromConfig(load(t, map[string]string{
 		"s3.endpoint": "http://127.0.0.1:7070", "s3.region": "eu-west-1", "s3.path.style.access": "true",
 		"s3.access.key": "a", "s3.secret.key": "b", "s3.session-token": "c",
-		"s3.upload.min.part.size": "6 mb", "s3.upload.max.concurrent.uploads": "7",
 		"s3.connection.max": "8", "s3.connection.timeout": "9 s", "s3.socket.timeout": "10 s", "s3.connection.max-idle-time": "11 s",
 		"s3.call.timeout": "12 s", "s3.checksum-validation.enabled": "false", "s3.close.timeout": "13 s",
 		"s3.retry.max-num-retries": "5",
@@ -45,7 +42,7 @@ func TestFromConfig_ReadsEveryKeyAndTheOldSpellings(t *testing.T) {
 	retry.MaxRetries = 5
 	assert.Equal(t, s3fs.Settings{
 		Endpoint: "http://127.0.0.1:7070", Region: "eu-west-1", PathStyle: true, AccessKey: "a", SecretKey: "b", SessionToken: "c",
-		PartSize: 6 << 20, ConcurrentUploads: 7, MaxConnections: 8, ConnectTimeout: 9 * time.Second, SocketTimeout: 10 * time.Second,
+		MaxConnections: 8, ConnectTimeout: 9 * time.Second, SocketTimeout: 10 * time.Second,
 		MaxIdleTime: 11 * time.Second, CallTimeout: 12 * time.Second, CloseTimeout: 13 * time.Second, Retry: retry,
 	}, s)
 }
@@ -57,7 +54,7 @@ func TestOptions_ListsEveryKey(t *testing.T) {
 		assert.NotEmpty(t, i.Doc)
 	}
 	assert.ElementsMatch(t, strings.Fields(`s3.endpoint s3.region s3.path-style-access s3.access-key s3.secret-key s3.session-token
-		s3.upload.min.part.size s3.upload.max.concurrent.uploads s3.connection.max s3.connection.timeout s3.socket.timeout
+		s3.connection.max s3.connection.timeout s3.socket.timeout
 		s3.connection.max-idle-time s3.call.timeout s3.checksum-validation.enabled s3.close.timeout`), names)
 }
 
@@ -65,15 +62,13 @@ func TestLoad_RefusesValuesOutOfBounds(t *testing.T) {
 	r, err := config.NewRegistry(s3fs.Keys(), retrymode.Keys())
 	require.NoError(t, err)
 	for key, values := range map[string][]string{
-		"s3.endpoint":                      {"127.0.0.1:7070", "ftp://x", "http://", "http://a:b@host", "http://host/path", "http://host?x=1", "http://h\x00st"},
-		"s3.region":                        {""},
-		"s3.access-key":                    {""},
-		"s3.upload.min.part.size":          {"5242879", "0", "6 gb"},
-		"s3.upload.max.concurrent.uploads": {"0", "-1"},
-		"s3.connection.max":                {"1", "0", "100000"},
-		"s3.connection.timeout":            {"0", "-1 s"},
-		"s3.socket.timeout":                {"0 ms"},
-		"s3.connection.max-idle-time":      {"0"},
+		"s3.endpoint":                 {"127.0.0.1:7070", "ftp://x", "http://", "http://a:b@host", "http://host/path", "http://host?x=1", "http://h\x00st"},
+		"s3.region":                   {""},
+		"s3.access-key":               {""},
+		"s3.connection.max":           {"1", "0", "100000"},
+		"s3.connection.timeout":       {"0", "-1 s"},
+		"s3.socket.timeout":           {"0 ms"},
+		"s3.connection.max-idle-time": {"0"},
 	} {
 		for _, v := range values {
 			_, err := config.Load(r, config.Map("test", map[string]string{key: v}))
@@ -104,7 +99,7 @@ func TestFromConfig_HalfAKeyPairIsAnError(t *testing.T) {
 func TestValidate_ReportsAllProblemsTogether(t *testing.T) {
 	err := s3fs.Settings{Endpoint: "nonsense", AccessKey: "a", CallTimeout: -1}.Validate()
 	for _, key := range []string{
-		"s3.endpoint", "s3.secret-key", "s3.upload.min.part.size", "s3.upload.max.concurrent.uploads", "s3.connection.max",
+		"s3.endpoint", "s3.secret-key", "s3.connection.max",
 		"s3.connection.timeout", "s3.socket.timeout", "s3.connection.max-idle-time", "s3.call.timeout", "s3.retry.mode", "s3.retry.max-backoff",
 	} {
 		assert.ErrorContains(t, err, key)

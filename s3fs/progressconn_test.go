@@ -230,3 +230,30 @@ func TestConnectionTimeout_EndsADialAndIsRetried(t *testing.T) {
 		require.NoError(t, f.Close(t.Context()))
 	})
 }
+
+// The other side takes the connection and says nothing, as a port of plain HTTP or a stuck balancer may.
+func TestConnectionTimeout_EndsATLSHandshakeAndIsRetried(t *testing.T) {
+	cleanAWS(t)
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0
+		s := s3fs.DefaultSettings()
+		s.Endpoint, s.AccessKey, s.SecretKey, s.ConnectTimeout, s.Retry.MaxRetries = "https://x.test", "a", "b", 3*time.Second, 2
+		f, err := s3fs.OpenSettings(t.Context(), s, s3fs.WithDialContext(func(context.Context, string, string) (net.Conn, error) {
+			dials++
+			ours, theirs := net.Pipe()
+			go func() {
+				_, _ = io.Copy(io.Discard, theirs)
+				_ = theirs.Close()
+			}()
+			return ours, nil
+		}))
+		require.NoError(t, err)
+		start := time.Now()
+		_, err = f.Stat(t.Context(), path("x"))
+		require.ErrorContains(t, err, "TLS handshake timeout")
+		assert.Equal(t, 3, dials)
+		assert.GreaterOrEqual(t, time.Since(start), 9*time.Second)
+		assert.Less(t, time.Since(start), 10*time.Second)
+		require.NoError(t, f.Close(t.Context()))
+	})
+}

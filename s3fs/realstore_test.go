@@ -55,7 +55,7 @@ func TestRealStore_UploadIsProvenAndReadBack(t *testing.T) {
 			f, base := realStore(t, func(s *s3fs.Settings) { s.Checksums = checksums })
 			p := base.Join("dt=2026-01-01/a+b c.raw")
 			to := multipart.Target{Bucket: p.Bucket, Key: p.Key}
-			u, err := multipart.Start(f.API(), to, "token", multipart.Options{PartSize: f.Settings().PartSize, Budget: multipart.NewBudget(64 << 20)})
+			u, err := multipart.Start(f.API(), to, "token", multipart.Options{PartSize: s3fs.MinPartSize, Budget: multipart.NewBudget(64 << 20)})
 			require.NoError(t, err)
 			body := text(12 << 20)
 			_, err = u.Write(t.Context(), body)

@@ -40,7 +40,7 @@ type CommitError struct {
 }
 
 func (e *CommitError) Error() string {
-	return fmt.Sprintf("publish a file staged by checkpoint %d, %d tries in %v: %v", e.Checkpoint, e.Tries, e.Tried.Round(time.Millisecond), e.Err)
+	return fmt.Sprintf("publish a file staged by checkpoint %d, tries: %d in %v: %v", e.Checkpoint, e.Tries, e.Tried.Round(time.Millisecond), e.Err)
 }
 
 func (e *CommitError) Unwrap() error { return e.Err }

@@ -25,6 +25,11 @@ var (
 	KeyFileSize = config.Size("sink.rolling-policy.file-size", 128<<20,
 		"A part file ends before the row that would make it larger than this, in bytes as stored.",
 		config.Range[config.MemorySize](1, 5<<40))
+	KeyPartSize = config.Size("s3.upload.min.part.size", s3fs.MinPartSize,
+		"Size of every part but the last of a multipart upload, fixed for the life of an upload.",
+		config.Range[config.MemorySize](s3fs.MinPartSize, s3fs.MaxPartSize))
+	KeyConcurrentUploads = config.Int("s3.upload.max.concurrent.uploads", 4,
+		"Parts in flight per file.", config.Range[int64](1, 65536))
 	KeyRollOnCheckpoint = config.Bool("sink.rolling-policy.on-checkpoint", false,
 		"Every checkpoint ends all open part files, so that it publishes every row before it.")
 	KeyCommitDeadline = config.Duration("sink.commit.deadline", 10*time.Second,
@@ -50,6 +55,7 @@ var (
 func Keys() []config.Info {
 	return []config.Info{
 		KeyPath.Info(), KeyWriters.Info(), KeyMemoryBudget.Info(), KeyFileSize.Info(), KeyRollOnCheckpoint.Info(),
+		KeyPartSize.Info(), KeyConcurrentUploads.Info(),
 		KeyCommitDeadline.Info(), KeyListThreshold.Info(), KeyExpiredUpload.Info(), KeyUploadWarnAge.Info(),
 		KeyJobName.Info(), KeyJobShard.Info(),
 	}
@@ -78,7 +84,7 @@ type Options struct {
 	PersistWait time.Duration // how long a checkpoint waits for parts in flight before it stores their bytes; 0: not at all
 }
 
-// FromConfig reads the sink's options, part size and upload concurrency included, and validates them.
+// FromConfig reads the sink's options and validates them.
 func FromConfig(c *config.Config) (Options, error) {
 	path, err := s3fs.ParsePath(config.Get(c, KeyPath))
 	if err != nil {
@@ -96,8 +102,8 @@ func FromConfig(c *config.Config) (Options, error) {
 			OnCheckpoint: config.Get(c, KeyRollOnCheckpoint),
 		},
 		MemoryBudget:      int64(config.Get(c, KeyMemoryBudget)),
-		PartSize:          int64(config.Get(c, s3fs.KeyPartSize)),
-		UploadConcurrency: int(config.Get(c, s3fs.KeyConcurrentUploads)),
+		PartSize:          int64(config.Get(c, KeyPartSize)),
+		UploadConcurrency: int(config.Get(c, KeyConcurrentUploads)),
 		CommitDeadline:    config.Get(c, KeyCommitDeadline),
 		Expired:           config.Get(c, KeyExpiredUpload),
 		PersistWait:       config.Get(c, KeyPersistWait),
@@ -138,13 +144,13 @@ func (o Options) Validate() error {
 	}
 	if need := o.neededBudget(); o.MemoryBudget < need {
 		problems = append(problems, fmt.Errorf("%s is %s, less than %s x %s: %d writers with parts of %s need at least %s",
-			KeyMemoryBudget.Name(), config.MemorySize(o.MemoryBudget), KeyWriters.Name(), s3fs.KeyPartSize.Name(),
+			KeyMemoryBudget.Name(), config.MemorySize(o.MemoryBudget), KeyWriters.Name(), KeyPartSize.Name(),
 			o.Writers, config.MemorySize(o.PartSize), config.MemorySize(need)))
 	}
 	if limit := o.PartSize * multipart.MaxParts; o.Rolling.FileSize > limit {
 		problems = append(problems, fmt.Errorf("%s is %s, more than %d parts of %s (%s): raise %s",
 			KeyFileSize.Name(), config.MemorySize(o.Rolling.FileSize), multipart.MaxParts, config.MemorySize(o.PartSize),
-			config.MemorySize(limit), s3fs.KeyPartSize.Name()))
+			config.MemorySize(limit), KeyPartSize.Name()))
 	}
 	return errors.Join(problems...)
 }

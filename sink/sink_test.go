@@ -2,9 +2,12 @@ package sink_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +51,70 @@ func TestSink_FilesEndBeforeTheRowThatWouldMakeThemTooLarge(t *testing.T) {
 		// 1,500 rows for each of the 2 writers: 5 full files of 256 rows and one of 220.
 		require.Equal(t, map[int64]int{256 << 10: 10, 220 << 10: 2}, sizes)
 	})
+}
+
+// mostAtOnce lets every call of an operation take a second and returns how many of them there are at a time, at the most.
+func mostAtOnce(w *world, op s3test.Op) *atomic.Int64 {
+	var now, most atomic.Int64
+	w.store.Control(s3test.Match{Op: op}, func(s3test.Request) *s3test.Reply {
+		most.Store(max(most.Load(), now.Add(1)))
+		time.Sleep(time.Second)
+		now.Add(-1)
+		return nil
+	})
+	return &most
+}
+
+func TestSink_PartsHaveThePartSizeAndNoMoreThanAllowedAreInFlightForAFile(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		bubble(t, func(t *testing.T, w *world) {
+			most := mostAtOnce(w, s3test.UploadPart)
+			o := options()
+			o.Writers, o.PartSize, o.UploadConcurrency = 1, 32<<10, n
+			r := w.start(o)
+			r.rows(0, 256, 1023)
+			r.finish()
+			require.Equal(t, int64(n), most.Load())
+			file, _ := w.store.Object("data", w.dataKeys()[0])
+			require.Equal(t, slices.Repeat([]int64{32 << 10}, 8), file.PartSizes)
+		})
+	}
+}
+
+func TestSink_NoMoreFilesThanAllowedArePublishedAtOnce(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		bubble(t, func(t *testing.T, w *world) {
+			most := mostAtOnce(w, s3test.CompleteMultipartUpload)
+			o := options()
+			o.CommitParallelism = n
+			r := w.start(o)
+			r.rows(0, 1536, 1023) // 6 files
+			r.finish()
+			w.requireRows(1536)
+			require.Equal(t, int64(n), most.Load())
+		})
+	}
+}
+
+func TestSink_ACheckpointWaitsForPartsInFlightAsLongAsPersistWait(t *testing.T) {
+	for _, c := range []struct{ part, wait, takes time.Duration }{
+		{part: time.Hour, wait: 0, takes: 0},
+		{part: time.Hour, wait: 2 * time.Second, takes: 2 * time.Second},
+		{part: 3 * time.Second, wait: 5 * time.Second, takes: 3 * time.Second},
+	} {
+		bubble(t, func(t *testing.T, w *world) {
+			defer w.store.Control(s3test.Match{Op: s3test.UploadPart}, s3test.Always(s3test.Delay(c.part)))()
+			o := options()
+			o.Writers, o.PersistWait = 1, c.wait
+			r := w.start(o)
+			r.rows(0, 100, 1023) // one part and a tail
+			synctest.Wait()
+			start := time.Now()
+			r.checkpoint()
+			require.Equal(t, c.takes, time.Since(start))
+			r.crash()
+		})
+	}
 }
 
 func TestSink_ARowLargerThanAFileIsAFileOfItsOwn(t *testing.T) {

@@ -78,7 +78,7 @@ func fromJob(cmd *cobra.Command, cfg *config.Config, r *lab.Rehearsal) error {
 		r.Retries = o.MaxRetries
 	}
 	if !cmd.Flags().Changed("threads") {
-		parts := config.Get(cfg, sink.KeyWriters) * config.Get(cfg, s3fs.KeyConcurrentUploads)
+		parts := config.Get(cfg, sink.KeyWriters) * config.Get(cfg, sink.KeyConcurrentUploads)
 		r.Threads = int(min(parts, config.Get(cfg, s3fs.KeyMaxConnections)))
 	}
 	return nil
