@@ -149,13 +149,14 @@ func TestReport_CountsWhatTheStoreCounts(t *testing.T) {
 
 		require.Equal(t, 0, w.sluice(t.Context(), "verify", "JOB", "--report", report).code)
 		var verify struct {
-			Proven             bool
-			Rows, ExpectedRows int64
-			Totals             traffic
+			Proven   bool
+			Rows     int64
+			Expected int64 `json:"expected_rows"`
+			Totals   traffic
 		}
 		readJSON(t, report, &verify)
 		assert.True(t, verify.Proven)
-		assert.Equal(t, []int64{3000, 3000}, []int64{verify.Rows, verify.ExpectedRows})
+		assert.Equal(t, []int64{3000, 3000}, []int64{verify.Rows, verify.Expected})
 		assert.Equal(t, w.store.Counts().Total()-counts.Total(), verify.Totals.Attempts)
 	})
 }

@@ -53,7 +53,7 @@ type process struct {
 // run runs one command line and returns the exit code. The end of ctx is the wish to stop.
 func (p *process) run(ctx context.Context, args []string) int {
 	root := p.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	err := root.ExecuteContext(ctx)

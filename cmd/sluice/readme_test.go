@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/s3fs/s3test"
 )
 
 func readRepositoryFile(t *testing.T, path ...string) string {
@@ -50,6 +52,16 @@ func TestREADME_HoldsTheExampleOfEmbedding(t *testing.T) {
 	require.NotEmpty(t, want, "sink/example_test.go has no func copyRows")
 	section := between(t, readRepositoryFile(t, "README.md"), "\n## Embedding\n", "\n## ")
 	require.Equal(t, want, between(t, section, "```go\n", "```\n"), "copy copyRows from sink/example_test.go into the README's section Embedding")
+}
+
+func TestREADME_ItsJobFileIsOneThatTheCommandTakes(t *testing.T) {
+	w := newWorld(t, s3test.Options{})
+	section := between(t, readRepositoryFile(t, "README.md"), "\n## Against your own store\n", "\n## ")
+	file := w.write("readme.yaml", between(t, section, "```yaml\n", "```\n"))
+	r := w.sluice(t.Context(), "options", file)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Empty(t, r.stderr, "no old spelling")
+	require.Contains(t, r.stdout, "sink.path: s3://my-bucket/sluice-trial  # ")
 }
 
 func TestREADME_ExitCodesAreThoseOfTheCommand(t *testing.T) {

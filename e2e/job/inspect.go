@@ -29,6 +29,9 @@ type CheckpointInfo struct {
 	Problem       string        `json:"problem,omitempty"`
 }
 
+// unreadable: nothing is known of the checkpoint but its id. Epochs begin at 1.
+func (c CheckpointInfo) unreadable() bool { return c.Epoch == 0 }
+
 // CheckpointDetails is all that a checkpoint says, for people.
 type CheckpointDetails struct {
 	CheckpointInfo

@@ -31,7 +31,7 @@ func WriteCheckpoints(w io.Writer, list []CheckpointInfo) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tEPOCH\tTIME\tAGE\tBYTES\tOPEN\tPENDING\tROWS\tSTAGED")
 	for _, c := range list {
-		if c.Problem != "" && c.Epoch == 0 {
+		if c.unreadable() {
 			fmt.Fprintf(t, "%d\tunreadable\n", c.ID) // why is in the error
 			continue
 		}
@@ -136,17 +136,11 @@ func (v CheckpointVerdict) WriteText(w io.Writer) error {
 	if v.Newest {
 		which = "the newest"
 	}
-	fmt.Fprintf(&b, "checkpoint %d, %s, epoch %d, taken %s (%s ago)\n", v.ID, which, v.Epoch, stamp(v.CreatedAt), seconds(v.Age))
-	fmt.Fprintf(&b, "blobs: %d read, %d bytes, %d damaged\n", v.Blobs, v.BlobsRead, len(v.DamagedBlobs))
-	for _, d := range v.DamagedBlobs {
-		fmt.Fprintf(&b, "  damaged: %s\n", d)
-	}
-	fmt.Fprintf(&b, "files: %d open, %d pending\n", v.Open, v.Pending)
-	for _, f := range v.Files {
-		fmt.Fprintf(&b, "  %s: %s, %d rows, %d bytes\n", f.Outcome, f.Key, f.Rows, f.Bytes)
-		if f.Detail != "" {
-			fmt.Fprintf(&b, "    %s\n", f.Detail)
-		}
+	fmt.Fprintf(&b, "checkpoint %d, %s, ", v.ID, which)
+	if v.unreadable() {
+		fmt.Fprintln(&b, "unreadable")
+	} else {
+		v.writeContent(&b)
 	}
 	for _, p := range v.Problems {
 		fmt.Fprintf(&b, "problem: %s\n", p)
@@ -163,6 +157,22 @@ func (v CheckpointVerdict) WriteText(w io.Writer) error {
 	fmt.Fprintln(&b, v.Verdict())
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// writeContent writes what is known of a checkpoint that could be read.
+func (v CheckpointVerdict) writeContent(b *bytes.Buffer) {
+	fmt.Fprintf(b, "epoch %d, taken %s (%s ago)\n", v.Epoch, stamp(v.CreatedAt), seconds(v.Age))
+	fmt.Fprintf(b, "blobs: %d read, %d bytes, %d damaged\n", v.Blobs, v.BlobsRead, len(v.DamagedBlobs))
+	for _, d := range v.DamagedBlobs {
+		fmt.Fprintf(b, "  damaged: %s\n", d)
+	}
+	fmt.Fprintf(b, "files: %d open, %d pending\n", v.Open, v.Pending)
+	for _, f := range v.Files {
+		fmt.Fprintf(b, "  %s: %s, %d rows, %d bytes\n", f.Outcome, f.Key, f.Rows, f.Bytes)
+		if f.Detail != "" {
+			fmt.Fprintf(b, "    %s\n", f.Detail)
+		}
+	}
 }
 
 // Verdict is the conclusion in one line.

@@ -33,13 +33,13 @@ type Options struct {
 type RowFindings struct {
 	Counts                       // what was read
 	Files      int64             `json:"files"` // that were read
-	Expected   int64             `json:"expectedRows"`
-	Missing    List[Range]       `json:"missingRows"`    // Total counts rows
-	Duplicates List[Duplicate]   `json:"duplicateRows"`  // Total counts sightings after the first
-	Unexpected List[Unexpected]  `json:"unexpectedRows"` // sound rows that no checkpoint committed
-	Corrupt    List[BadRow]      `json:"corruptRows"`    // they count as missing too
-	Gone       List[FileProblem] `json:"goneFiles"`      // that could not be opened because they do not exist
-	Passes     int               `json:"passes"`         // how often the files were read
+	Expected   int64             `json:"expected_rows"`
+	Missing    List[Range]       `json:"missing_rows"`    // Total counts rows
+	Duplicates List[Duplicate]   `json:"duplicate_rows"`  // Total counts sightings after the first
+	Unexpected List[Unexpected]  `json:"unexpected_rows"` // sound rows that no checkpoint committed
+	Corrupt    List[BadRow]      `json:"corrupt_rows"`    // they count as missing too
+	Gone       List[FileProblem] `json:"gone_files"`      // that could not be opened because they do not exist
+	Passes     int               `json:"passes"`          // how often the files were read
 }
 
 // CheckRows reads the files in parallel, one row per line, and finds out whether each expected row

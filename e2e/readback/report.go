@@ -17,15 +17,15 @@ type Report struct {
 	Location string        `json:"location"` // what was read back, such as s3://bucket/prefix
 	Job      string        `json:"job"`
 	Shards   []ShardReport `json:"shards"`
-	Records  int64         `json:"records"`     // commit records read
-	Listed   int64         `json:"recordFiles"` // files the records list
+	Records  int64         `json:"records"`      // commit records read
+	Listed   int64         `json:"record_files"` // files the records list
 
 	// Files of the records against the files of the store.
-	MissingFiles   List[FileProblem] `json:"missingFiles"`   // in a record, not in the store
-	SkippedFiles   List[FileProblem] `json:"skippedFiles"`   // given up by the job, and named as such in a record
-	ForeignFiles   List[FileProblem] `json:"foreignFiles"`   // in the store under the job's names, in no record
-	WrongSizes     List[FileProblem] `json:"wrongSizes"`     // bytes as recorded, bytes in the store
-	WrongChecksums List[FileProblem] `json:"wrongChecksums"` // checksum as recorded, checksum of what was read
+	MissingFiles   List[FileProblem] `json:"missing_files"`   // in a record, not in the store
+	SkippedFiles   List[FileProblem] `json:"skipped_files"`   // given up by the job, and named as such in a record
+	ForeignFiles   List[FileProblem] `json:"foreign_files"`   // below the path, data for any reader, and in no record
+	WrongSizes     List[FileProblem] `json:"wrong_sizes"`     // bytes as recorded, bytes in the store
+	WrongChecksums List[FileProblem] `json:"wrong_checksums"` // checksum as recorded, checksum of what was read
 
 	RowFindings
 
@@ -34,7 +34,7 @@ type Report struct {
 	Problems []string `json:"problems,omitempty"`
 
 	Seconds     float64   `json:"seconds"`            // of the read-back
-	MBPerSecond float64   `json:"mbPerSecond"`        // 10^6 bytes of content per second
+	MBPerSecond float64   `json:"mb_per_second"`      // 10^6 bytes of content per second
 	Requests    *Requests `json:"requests,omitempty"` // nil when nobody counted
 
 	Proven bool   `json:"proven"`

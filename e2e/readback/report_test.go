@@ -113,12 +113,12 @@ func TestReport_JSONCarriesEveryFinding(t *testing.T) {
 	assert.JSONEq(t, `{
 		"version": 1, "location": "s3://data/out", "job": "demo",
 		"shards": [{"shard": "0/1", "checkpoint": 7, "epoch": 2, "rows": 1000, "final": true}],
-		"records": 7, "recordFiles": 4,
-		"missingFiles": {"total": 0}, "skippedFiles": {"total": 0}, "foreignFiles": {"total": 0}, "wrongSizes": {"total": 0}, "wrongChecksums": {"total": 0},
-		"rows": 1000, "characters": 1024000, "bytes": 1025000, "files": 4, "expectedRows": 1000,
-		"missingRows": {"total": 3, "first": [{"first": 5, "last": 7, "step": 1}]},
-		"duplicateRows": {"total": 0}, "unexpectedRows": {"total": 0}, "corruptRows": {"total": 0}, "goneFiles": {"total": 0},
-		"passes": 1, "seconds": 2, "mbPerSecond": 0.5125, "proven": false, "why": "3 rows missing"
+		"records": 7, "record_files": 4,
+		"missing_files": {"total": 0}, "skipped_files": {"total": 0}, "foreign_files": {"total": 0}, "wrong_sizes": {"total": 0}, "wrong_checksums": {"total": 0},
+		"rows": 1000, "characters": 1024000, "bytes": 1025000, "files": 4, "expected_rows": 1000,
+		"missing_rows": {"total": 3, "first": [{"first": 5, "last": 7, "step": 1}]},
+		"duplicate_rows": {"total": 0}, "unexpected_rows": {"total": 0}, "corrupt_rows": {"total": 0}, "gone_files": {"total": 0},
+		"passes": 1, "seconds": 2, "mb_per_second": 0.5125, "proven": false, "why": "3 rows missing"
 	}`, b.String())
 
 	var back readback.Report

@@ -1,7 +1,8 @@
 // Command sluice-testbed runs Sluice against a real S3 server that it brings
 // along: the main job with its proof (`sluice-testbed run`, what `make run`
-// calls), the kill campaign (`sluice-testbed crash`, `make crash`), and the
-// server alone (`sluice-testbed store`).
+// calls), the kill campaign (`sluice-testbed crash`, `make crash`), the job
+// behind a request quota (`sluice-testbed quota`, `make quota`), and the server
+// alone (`sluice-testbed store`). `sluice-testbed charts` draws the lab's charts.
 package main
 
 import (

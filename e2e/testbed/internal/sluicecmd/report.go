@@ -32,9 +32,9 @@ type VerifyReport struct {
 	Why    string `json:"why"`
 	Totals Totals `json:"totals"`
 
-	MissingRows   Findings `json:"missingRows"`
-	DuplicateRows Findings `json:"duplicateRows"`
-	CorruptRows   Findings `json:"corruptRows"`
+	MissingRows   Findings `json:"missing_rows"`
+	DuplicateRows Findings `json:"duplicate_rows"`
+	CorruptRows   Findings `json:"corrupt_rows"`
 }
 
 // Findings is how many there are of one kind.
