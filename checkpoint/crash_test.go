@@ -1,4 +1,4 @@
-package checkpoint
+package checkpoint_test
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/checkpoint/crashfs"
+	"github.com/sluice-go/sluice/checkpoint/internal/flow"
 )
 
 // script is a run of n checkpoints. It returns at the first error.
-func script(ctx context.Context, p *crashfs.Process, w *world, n int) error {
-	j, _, err := startJob(ctx, p, w, Options{Retain: 2}, nil)
+func script(ctx context.Context, p *crashfs.Process, w *flow.Output, n int) error {
+	j, _, err := startJob(ctx, p, w, checkpoint.Options{Retain: 2}, nil)
 	if err != nil {
 		return err
 	}
@@ -30,9 +32,9 @@ func script(ctx context.Context, p *crashfs.Process, w *world, n int) error {
 }
 
 // recoverAndCheck restarts after a crash, runs on, and checks that every row was published once.
-func recoverAndCheck(ctx context.Context, m *crashfs.Disk, w *world) error {
-	newest, published := w.newest(), w.committed
-	j, id, err := startJob(ctx, m.Process(), w, Options{Retain: 2}, nil)
+func recoverAndCheck(ctx context.Context, m *crashfs.Disk, w *flow.Output) error {
+	newest, published := w.Newest()
+	j, id, err := startJob(ctx, m.Process(), w, checkpoint.Options{Retain: 2}, nil)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -45,18 +47,18 @@ func recoverAndCheck(ctx context.Context, m *crashfs.Disk, w *world) error {
 	if err := j.finish(ctx); err != nil {
 		return err
 	}
-	return j.check(w)
+	return j.check()
 }
 
 // eachCrash runs the script once per file operation, with the process dying just before that operation, and then what. It
 // returns the first violation.
 func eachCrash(t *testing.T, noSync func(dir bool, path string) bool,
-	then func(ctx context.Context, m *crashfs.Disk, w *world, op int) error,
+	then func(ctx context.Context, m *crashfs.Disk, w *flow.Output, op int) error,
 ) error {
 	t.Helper()
 	ctx := t.Context()
 	for op, last := 0, false; !last; op++ {
-		m, w := crashfs.New("base"), newWorld()
+		m, w := crashfs.New("base"), flow.NewOutput()
 		m.NoSync = noSync
 		p := m.Process()
 		p.Hook = func(n int, _, _ string) error {
@@ -79,7 +81,7 @@ func eachCrash(t *testing.T, noSync func(dir bool, path string) bool,
 
 func TestCrash_OfTheMachineAtEveryFileOperation_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
-	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *flow.Output, _ int) error {
 		m.Crash(nil)
 		return recoverAndCheck(ctx, m, w)
 	}); err != nil {
@@ -90,7 +92,7 @@ func TestCrash_OfTheMachineAtEveryFileOperation_LosesNoSavedCheckpoint(t *testin
 func TestCrash_OfTheMachineWithSomeUnsyncedDataKept_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
-		if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, op int) error {
+		if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *flow.Output, op int) error {
 			m.Crash(rand.New(rand.NewPCG(seed, uint64(op))))
 			return recoverAndCheck(ctx, m, w)
 		}); err != nil {
@@ -101,7 +103,7 @@ func TestCrash_OfTheMachineWithSomeUnsyncedDataKept_LosesNoSavedCheckpoint(t *te
 
 func TestCrash_OfTheProcessOnly_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
-	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *flow.Output, _ int) error {
 		return recoverAndCheck(ctx, m, w)
 	}); err != nil {
 		t.Error(err)
@@ -112,9 +114,9 @@ func TestCrash_OfTheProcessOnly_LosesNoSavedCheckpoint(t *testing.T) {
 // by a crash of the machine after that: Claim has to sync what it finds.
 func TestCrash_OfTheMachineAfterARestart_LosesNothingThatTheRestartPublished(t *testing.T) {
 	t.Parallel()
-	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+	if err := eachCrash(t, nil, func(ctx context.Context, m *crashfs.Disk, w *flow.Output, _ int) error {
 		p := m.Process()
-		if _, _, err := startJob(ctx, p, w, Options{Retain: 2}, nil); err != nil {
+		if _, _, err := startJob(ctx, p, w, checkpoint.Options{Retain: 2}, nil); err != nil {
 			return err
 		}
 		p.Kill()
@@ -130,7 +132,7 @@ func TestCrash_DuringTheRestart_LosesNoSavedCheckpoint(t *testing.T) {
 	t.Parallel()
 	for first := 0; first < 120; first += 23 {
 		for second := 0; ; second++ {
-			m, w := crashfs.New("base"), newWorld()
+			m, w := crashfs.New("base"), flow.NewOutput()
 			p := m.Process()
 			p.Hook = func(n int, _, _ string) error {
 				if n == first {
@@ -147,7 +149,7 @@ func TestCrash_DuringTheRestart_LosesNoSavedCheckpoint(t *testing.T) {
 				}
 				return nil
 			}
-			_, _, err := startJob(t.Context(), q, w, Options{Retain: 2}, nil)
+			_, _, err := startJob(t.Context(), q, w, checkpoint.Options{Retain: 2}, nil)
 			m.Crash(nil)
 			if err := recoverAndCheck(t.Context(), m, w); err != nil {
 				t.Fatalf("crash before operation %d, then before operation %d of the restart: %v", first, second, err)
@@ -162,9 +164,9 @@ func TestCrash_DuringTheRestart_LosesNoSavedCheckpoint(t *testing.T) {
 // The crash tests are only worth something if they notice a sync that is not there.
 func TestCrash_TestsNoticeEachMissingSync(t *testing.T) {
 	t.Parallel()
-	restartThenCrash := func(ctx context.Context, m *crashfs.Disk, w *world, _ int) error {
+	restartThenCrash := func(ctx context.Context, m *crashfs.Disk, w *flow.Output, _ int) error {
 		p := m.Process()
-		if _, _, err := startJob(ctx, p, w, Options{Retain: 2}, nil); err != nil {
+		if _, _, err := startJob(ctx, p, w, checkpoint.Options{Retain: 2}, nil); err != nil {
 			return err
 		}
 		p.Kill()
@@ -193,7 +195,7 @@ func TestFault_AtEveryFileOperation_CostsAtMostARestart(t *testing.T) {
 	t.Parallel()
 	for i, errno := range []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS} {
 		for op, last := i, false; !last; op += 3 { // each operation fails once
-			m, w := crashfs.New("base"), newWorld()
+			m, w := crashfs.New("base"), flow.NewOutput()
 			p := m.Process()
 			var at string
 			p.Hook = func(n int, what, path string) error {
@@ -212,12 +214,12 @@ func TestFault_AtEveryFileOperation_CostsAtMostARestart(t *testing.T) {
 }
 
 // faultyRun restarts whenever the run cannot go on, and checks the output in the end. An error must be reported as what it was.
-func faultyRun(ctx context.Context, p *crashfs.Process, w *world, errno error) error {
+func faultyRun(ctx context.Context, p *crashfs.Process, w *flow.Output, errno error) error {
 	var j *job
 	var err error
 	for trigger := 0; trigger < 3; {
 		if j == nil {
-			if j, _, err = startJob(ctx, p, w, Options{Retain: 1}, nil); err != nil {
+			if j, _, err = startJob(ctx, p, w, checkpoint.Options{Retain: 1}, nil); err != nil {
 				if !errors.Is(err, errno) {
 					return fmt.Errorf("restore: %w", err)
 				}
@@ -238,7 +240,7 @@ func faultyRun(ctx context.Context, p *crashfs.Process, w *world, errno error) e
 			if !errors.Is(err, errno) {
 				return fmt.Errorf("trigger: %w", err)
 			}
-			if errors.Is(err, ErrAmbiguous) || errors.Is(err, ErrFenced) {
+			if errors.Is(err, checkpoint.ErrAmbiguous) || errors.Is(err, checkpoint.ErrFenced) {
 				if err := j.store.Close(); err != nil {
 					return err
 				}
@@ -247,7 +249,7 @@ func faultyRun(ctx context.Context, p *crashfs.Process, w *world, errno error) e
 		}
 	}
 	if j == nil {
-		if j, _, err = startJob(ctx, p, w, Options{Retain: 1}, nil); err != nil {
+		if j, _, err = startJob(ctx, p, w, checkpoint.Options{Retain: 1}, nil); err != nil {
 			return err
 		}
 	}
@@ -257,12 +259,12 @@ func faultyRun(ctx context.Context, p *crashfs.Process, w *world, errno error) e
 		if err := j.store.Close(); err != nil {
 			return err
 		}
-		if j, _, err = startJob(ctx, p, w, Options{Retain: 1}, nil); err != nil {
+		if j, _, err = startJob(ctx, p, w, checkpoint.Options{Retain: 1}, nil); err != nil {
 			return err
 		}
 		if err := j.finish(ctx); err != nil {
 			return err
 		}
 	}
-	return j.check(w)
+	return j.check()
 }

@@ -1,4 +1,4 @@
-package checkpoint
+package checkpoint_test
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/checkpoint"
 	"github.com/sluice-go/sluice/checkpoint/crashfs"
+	"github.com/sluice-go/sluice/checkpoint/internal/flow"
 )
 
 var errInjected = errors.New("injected")
@@ -21,7 +23,7 @@ var errInjected = errors.New("injected")
 // and zombies that come back after their successor has begun.
 type machine struct {
 	fs     *crashfs.Disk
-	w      *world
+	w      *flow.Output
 	cur    *job
 	proc   *crashfs.Process
 	zombie *job
@@ -32,7 +34,7 @@ type machine struct {
 	failFile int            // file operations until one fails, 0 = none
 }
 
-func (m *machine) fail(what string, _ ID) error {
+func (m *machine) fail(what string, _ checkpoint.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failing[what] > 0 {
@@ -57,9 +59,9 @@ func (m *machine) start(t *rapid.T) {
 			}
 			return nil
 		}
-		newest, published := m.w.newest(), m.w.committed
-		j, id, err := startJob(t.Context(), p, m.w, Options{Retain: 1 + int(newest)%3}, m.fail)
-		_, onlyCommit := errors.AsType[*CommitError](err)
+		newest, published := m.w.Newest()
+		j, id, err := startJob(t.Context(), p, m.w, checkpoint.Options{Retain: 1 + int(newest)%3}, m.fail)
+		_, onlyCommit := errors.AsType[*checkpoint.CommitError](err)
 		switch {
 		case err != nil && !onlyCommit:
 			if !errors.Is(err, syscall.EIO) {
@@ -82,15 +84,15 @@ func (m *machine) end() {
 }
 
 func (m *machine) trigger(t *rapid.T, j *job) {
-	before := m.w.newest()
+	before, _ := m.w.Newest()
 	id, err := j.c.Trigger(t.Context())
-	_, isCommit := errors.AsType[*CommitError](err)
+	_, isCommit := errors.AsType[*checkpoint.CommitError](err)
 	switch {
 	case err == nil || isCommit:
 		if id <= before {
 			t.Fatalf("checkpoint %d is saved after %d", id, before)
 		}
-	case errors.Is(err, ErrFenced) || errors.Is(err, ErrAmbiguous):
+	case errors.Is(err, checkpoint.ErrFenced) || errors.Is(err, checkpoint.ErrAmbiguous):
 		if j == m.cur {
 			m.end()
 		}
@@ -146,7 +148,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 func TestProperty_WhateverHappens_EveryRowIsPublishedOnceAndInOrderAfterItIsDurable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &machine{fs: crashfs.New("base"), w: newWorld(), failing: make(map[string]int)}
+		m := &machine{fs: crashfs.New("base"), w: flow.NewOutput(), failing: make(map[string]int)}
 		t.Repeat(m.actions())
 		clear(m.failing)
 		m.failFile = 0
@@ -155,7 +157,7 @@ func TestProperty_WhateverHappens_EveryRowIsPublishedOnceAndInOrderAfterItIsDura
 		if err := m.cur.finish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.cur.check(m.w); err != nil {
+		if err := m.cur.check(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -164,14 +166,15 @@ func TestProperty_WhateverHappens_EveryRowIsPublishedOnceAndInOrderAfterItIsDura
 func TestCoordinator_CallsParticipantsInOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	m, w := crashfs.New("base"), newWorld()
-	run := func(steps func(c *Coordinator)) (log []string) {
-		store, err := openDir(m.Process(), "base", "job-1", "0-of-1")
+	m, w := crashfs.New("base"), flow.NewOutput()
+	run := func(steps func(c *checkpoint.Coordinator)) (log []string) {
+		store, err := openStore(m.Process())
 		must(t, err)
 		defer store.Close()
 		// The phase Store runs in parallel: only one participant makes its order in the log certain.
-		f := &flow{name: "left", world: w, log: &log}
-		c, err := NewCoordinator(watchedStore{store, w}, Options{}, f)
+		f := flow.New("left", w)
+		f.Log = func(line string) { log = append(log, line) }
+		c, err := checkpoint.NewCoordinator(w.Watch(store), checkpoint.Options{}, f)
 		must(t, err)
 		_, err = c.Restore(ctx)
 		must(t, err)
@@ -179,12 +182,12 @@ func TestCoordinator_CallsParticipantsInOrder(t *testing.T) {
 		must(t, c.Close(ctx))
 		return log
 	}
-	trigger := func(c *Coordinator) {
+	trigger := func(c *checkpoint.Coordinator) {
 		if _, err := c.Trigger(ctx); err != nil {
 			t.Error(err)
 		}
 	}
-	got := run(func(c *Coordinator) { trigger(c); trigger(c) })
+	got := run(func(c *checkpoint.Coordinator) { trigger(c); trigger(c) })
 	want := []string{"left restore 0", "left capture 1", "left store 1", "left commit 1", "left capture 2", "left store 2", "left commit 2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("first run: %q, want %q", got, want)

@@ -2,12 +2,15 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/checkpoint/crashfs"
 )
+
+var errInjected = errors.New("injected")
 
 // stub is a participant that does nothing, except what its fields say.
 type stub struct {

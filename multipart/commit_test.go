@@ -334,47 +334,6 @@ func TestCommit_CanBeCancelledWhileItWaitsForPartsAndCalledAgain(t *testing.T) {
 	})
 }
 
-func TestCommit_EndsWhenTheUploadIsAbandoned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.store.script(rule{op: "part", gate: make(chan struct{})})
-		u := r.start()
-		r.write(u, bytesOf(1, partSize))
-		require.NoError(t, u.Seal())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := u.Commit(t.Context())
-			require.ErrorIs(t, err, multipart.ErrClosed)
-		})
-		synctest.Wait()
-		u.Abandon()
-		wg.Wait()
-		r.nothingVisible()
-	})
-}
-
-// The PUT may be on the wire when the upload is abandoned; its pages must not be given to somebody else meanwhile.
-func TestCommit_AnAbandonDoesNotPullTheBytesFromUnderAPut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		gate := make(chan struct{})
-		r.store.script(rule{op: "put", gate: gate})
-		u := r.start()
-		data := bytesOf(1, 100)
-		r.write(u, data)
-		require.NoError(t, u.Seal())
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = u.Commit(t.Context()) })
-		synctest.Wait()
-		u.Abandon()
-		require.Equal(t, int64(page), r.budget.Stats().Used)
-		close(gate)
-		wg.Wait()
-		r.published(data)
-		require.Zero(t, r.budget.Stats().Used)
-	})
-}
-
 // The handle of a file that was being spilled does not say how its bytes were sent, and a store that gives no checksum
 // gives a one-part upload another ETag than a PUT.
 func TestCommit_AfterARestoreRecognisesASpilledFileByItsETag(t *testing.T) {

@@ -1,7 +1,6 @@
 package multipart_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
@@ -26,21 +25,6 @@ func crcOf(p []byte) multipart.CRC { return multipart.CRC(crc64.Checksum(p, nvme
 func md5Of(p []byte) string {
 	sum := md5.Sum(p)
 	return hex.EncodeToString(sum[:])
-}
-
-var errInjected = errors.New("injected")
-
-// rule is a scripted fault: it applies to calls of an operation, in order, for a number of times.
-type rule struct {
-	op    string
-	part  int32         // 0: any
-	times int           // 0: for ever
-	err   error         // answer with this
-	after bool          // do the work first, then answer with err: the lost answer
-	lie   bool          // answer success and do nothing
-	delay time.Duration // answer this much later
-	gate  chan struct{} // answer once it is closed
-	do    func()        // runs before the call is handled
 }
 
 type object struct {
@@ -78,77 +62,6 @@ var _ multipart.API = (*store)(nil)
 
 func newStore() *store {
 	return &store{objects: map[string]object{}, uploads: map[string]*upload{}}
-}
-
-func (s *store) script(rules ...rule) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range rules {
-		s.rules = append(s.rules, &r)
-	}
-}
-
-func (s *store) clearScript() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rules = nil
-}
-
-// enter logs a call and applies the first rule that matches. run says whether to do the work.
-func (s *store) enter(ctx context.Context, op string, part int32, line string) (run bool, answer func(error) error) {
-	s.mu.Lock()
-	s.log = append(s.log, line)
-	var r *rule
-	for i, candidate := range s.rules {
-		if candidate.op == op && (candidate.part == 0 || candidate.part == part) {
-			r = candidate
-			if r.times == 1 {
-				s.rules = slices.Delete(s.rules, i, i+1)
-			} else if r.times > 1 {
-				r.times--
-			}
-			break
-		}
-	}
-	s.mu.Unlock()
-	if r == nil {
-		if ctx.Err() != nil {
-			return false, func(error) error { return context.Cause(ctx) }
-		}
-		return true, func(err error) error { return err }
-	}
-	if r.do != nil {
-		r.do()
-	}
-	if err := pause(ctx, r); err != nil {
-		return false, func(error) error { return err }
-	}
-	return r.err == nil && !r.lie || r.after, func(err error) error {
-		if r.err != nil {
-			return r.err
-		}
-		return err
-	}
-}
-
-func pause(ctx context.Context, r *rule) error {
-	var timer <-chan time.Time
-	if r.delay > 0 {
-		t := time.NewTimer(r.delay)
-		defer t.Stop()
-		timer = t.C
-	}
-	if r.gate == nil && timer == nil {
-		return nil
-	}
-	select {
-	case <-r.gate:
-		return nil
-	case <-timer:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (s *store) Create(ctx context.Context, t multipart.Target, token string) (string, error) {
@@ -399,52 +312,4 @@ func (s *store) takeLog() []string {
 	log := s.log
 	s.log = nil
 	return log
-}
-
-// blobs is a checkpoint store in memory.
-type blobs struct {
-	mu   sync.Mutex
-	data map[string][]byte
-	err  error
-	seen []io.Reader
-	log  func(string)
-}
-
-var _ multipart.Blobs = (*blobs)(nil)
-
-func newBlobs() *blobs { return &blobs{data: map[string][]byte{}} }
-
-func (b *blobs) Put(_ context.Context, r io.Reader, size int64) (string, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return "", err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err != nil {
-		return "", b.err
-	}
-	if int64(len(data)) != size {
-		return "", fmt.Errorf("%d bytes, %d announced", len(data), size)
-	}
-	ref := fmt.Sprintf("blob%d", len(b.data)+1)
-	b.data[ref] = data
-	b.seen = append(b.seen, r)
-	if b.log != nil {
-		b.log(fmt.Sprintf("blob put %s %d bytes", ref, size))
-	}
-	return ref, nil
-}
-
-func (b *blobs) Open(_ context.Context, ref string) (io.ReadCloser, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	data, ok := b.data[ref]
-	if !ok {
-		return nil, errors.New("no such blob")
-	}
-	if b.log != nil {
-		b.log("blob open " + ref)
-	}
-	return io.NopCloser(bytes.NewReader(data)), nil
 }

@@ -56,7 +56,7 @@ func (w *world) command(cmd *datadriven.TestData, jobs map[string]*job) error {
 		j, id, err := w.start().run(n)
 		jobs[name] = j
 		if err == nil {
-			err = fmt.Errorf("epoch %d, checkpoint %d", j.flow.epoch, id)
+			err = fmt.Errorf("epoch %d, checkpoint %d", j.flow.Epoch(), id)
 		}
 		return err
 	case "checkpoint":

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/checkpoint"
+	"github.com/sluice-go/sluice/checkpoint/internal/flow"
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/retrymode"
 	"github.com/sluice-go/sluice/s3fs"
@@ -26,7 +27,7 @@ import (
 type world struct {
 	t   *testing.T
 	srv *s3test.Server
-	out *output
+	out *flow.Output
 	// unconditional is a store that does not implement conditional PUT.
 	unconditional bool
 
@@ -82,7 +83,7 @@ func bubbleWith(t *testing.T, o s3test.Options, f func(t *testing.T, w *world)) 
 
 func newWorld(t *testing.T, o s3test.Options) *world {
 	o.Buckets = []string{"b"}
-	w := &world{t: t, srv: s3test.New(o), out: newOutput(), procs: make(map[string]*proc)}
+	w := &world{t: t, srv: s3test.New(o), out: flow.NewOutput(), procs: make(map[string]*proc)}
 	w.srv.Control(s3test.Match{}, w.decide)
 	return w
 }

@@ -41,7 +41,7 @@ func TestLab(t *testing.T) {
 	if !*labFlag {
 		t.Skip("make lab runs it")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // there is memory; the clients make much garbage
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // there is memory; the clients make much garbage
 	begun := time.Now()
 	goals := chosenGoals(t)
 	runner := newLabRunner(t, *simulatedFlag)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/workdir"
 )
 
 // Files of the work directory.
@@ -137,18 +138,7 @@ func (c *campaign) say(format string, args ...any) {
 
 // open makes the work directory and the store, and finds out what can be done here.
 func (c *campaign) open(ctx context.Context) (err error) {
-	parent := c.o.Dir
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(parent, "sluice-crash-")
-	if err != nil {
-		return err
-	}
-	if c.dir, err = filepath.Abs(dir); err != nil {
+	if c.dir, err = workdir.Make(c.o.Dir, "sluice-crash-", 0); err != nil {
 		return err
 	}
 	defer func() {

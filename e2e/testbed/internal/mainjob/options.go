@@ -112,3 +112,11 @@ func (o Options) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// space returns the bytes of disk that the run needs: the rows, and once more
+// the open files, which the store copies when an upload is completed; each kill
+// can leave such uploads behind.
+func (o Options) space() config.MemorySize {
+	open := min(o.Size, config.MemorySize(o.Writers)*o.File)
+	return o.Size + open*config.MemorySize(1+o.Crash)
+}

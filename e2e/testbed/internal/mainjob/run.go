@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/e2e/testbed/internal/plainfiles"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/workdir"
 )
 
 // ErrNotProven is returned when the run ended and not every row is proven, for
@@ -215,7 +216,7 @@ func (r *run) logf(format string, args ...any) {
 
 // open makes the work directory, the store with its bucket, and the job file.
 func (r *run) open(ctx context.Context) (err error) {
-	if r.dir, err = makeWorkDir(r.o); err != nil {
+	if r.dir, err = workdir.Make(r.o.Dir, "sluice-run-", r.o.space()); err != nil {
 		return err
 	}
 	defer func() {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/nginx"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/workdir"
 )
 
 // ErrLost is returned when the experiment was made and adaptive did not hold what
@@ -123,27 +123,13 @@ func (e *experiment) all(ctx context.Context, jobs []Job) ([]Result, error) {
 	return done, context.Cause(ctx)
 }
 
+// makeDir makes the work directory, with room for the jobs that run at a time.
 func (e *experiment) makeDir(jobs []Job) (err error) {
-	parent := e.o.Dir
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
 	var need config.MemorySize // the largest come first
 	for _, j := range jobs[:min(e.o.Parallel, len(jobs))] {
 		need += j.space()
 	}
-	if free, ok := freeSpace(parent); ok && free < uint64(need) {
-		return fmt.Errorf("%s has %d MiB free, the jobs need about %d MiB: choose another place with --dir, or fewer at a time with --parallel",
-			parent, free>>20, int64(need)>>20)
-	}
-	dir, err := os.MkdirTemp(parent, "sluice-quota-")
-	if err != nil {
-		return err
-	}
-	e.dir, err = filepath.Abs(dir) // checkpoint.dir must not depend on where a process stands
+	e.dir, err = workdir.Make(e.o.Dir, "sluice-quota-", need)
 	return err
 }
 

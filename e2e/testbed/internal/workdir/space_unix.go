@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package mainjob
+package workdir
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package mainjob
+package workdir
 
 // freeSpace is not known here.
 func freeSpace(string) (uint64, bool) { return 0, false }
