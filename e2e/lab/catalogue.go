@@ -2,7 +2,8 @@ package lab
 
 import "time"
 
-// Catalogue is every scenario but the held-out ones: first those of the measurements, then those of the limiter study and the drills.
+// Catalogue is every scenario but the held-out ones: first those of the measurements, then those of the limiter study and the drills, then the
+// relatives of the held-out ones.
 func Catalogue() []Scenario {
 	all := []Scenario{
 		Unthrottled(), FreshOne503(), FreshAll503(), AllAtOnce(8), AllAtOnce(32), FirstEight(), CallDeadline(), SecondClient(),
@@ -19,7 +20,7 @@ func Catalogue() []Scenario {
 	for _, threads := range []int{48, 96, 128, 256} {
 		all = append(all, WallRun(threads, time.Minute))
 	}
-	return append(all,
+	all = append(all,
 		WallRun(96, 5*time.Minute), Fast503(), ClosedWall(0.5), ClosedWall(1), RetryAfterWall(2*time.Second), ScatteredLatency(),
 		SmallWall(), BucketWall(), S3Prefix(), WallAndNoise(0.01),
 		Steps(), OutageRun(10*time.Second, 32), OutageRun(30*time.Second, 32), OutageRun(time.Minute, 32), OneThreadOutage(),
@@ -29,4 +30,5 @@ func Catalogue() []Scenario {
 		FixedWindowRun(), SlowCalls(), TimeoutCollapse(), SlowDependency(), QueueRun(0), QueueRun(300*time.Millisecond),
 		ByteWallRun(), ScalingRun(false), ScalingRun(true), ScalingPrefix(),
 	)
+	return append(all, Relatives()...)
 }

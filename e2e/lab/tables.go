@@ -116,6 +116,7 @@ func Chapters() []Chapter {
 		Chapter
 		words []string
 	}{
+		{Chapter{File: "relatives.md", Title: "Relatives of the held-out stores", Lead: "Limits on calls at once, on two windows, with no sharp edge, or that wander. The gate's constants were chosen with these in view, as with all stores but the held-out ones, which are of the same kinds with other figures."}, []string{"at once, slower", "at once, four", "eight seconds", "tides", "wanders"}},
 		{Chapter{File: "drip.md", Title: "A steady drip", Lead: "Half an hour of traffic in which a single 503 comes every few seconds, whatever the client does."}, []string{"one 503 every"}},
 		{Chapter{File: "change.md", Title: "Limits that change, and outages", Lead: "The store's limit falls, rises, grows under load, or is gone for a while."}, []string{"->", "outage", "for ever", "doubles"}},
 		{Chapter{File: "clients.md", Title: "Many clients at one store", Lead: "Each client is a process with a limiter of its own; none knows of the others."}, []string{"clients x", "a fourth client"}},
