@@ -230,7 +230,6 @@ func TestStandardAgreesWithTheLimiterStudy(t *testing.T) {
 		{TimeoutCollapse(), 3, []figure{{"standard", Result.FailedPer10k, 9500, 9550}}},
 		{RandomRun(0.02), 3, []figure{{"standard", Result.Goodput, 280, 290}}},
 		{RandomRun(0.05), 3, []figure{{"standard", Result.Goodput, 235, 245}}},
-		{RetryAfterWall(2 * time.Second), 3, []figure{{"standard", Result.Goodput, 155, 165}}},
 		{ScalingRun(true), 3, []figure{{"standard", Result.Goodput, 615, 650}}},
 		{QueueRun(0), 3, []figure{{"standard", Result.Goodput, 398, 400.5}}},
 	} {

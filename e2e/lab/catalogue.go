@@ -23,7 +23,7 @@ func Catalogue() []Scenario {
 	all = append(all,
 		WallRun(96, 5*time.Minute), Fast503(), ClosedWall(0.5), ClosedWall(1), RetryAfterWall(2*time.Second), ScatteredLatency(),
 		SmallWall(), BucketWall(), S3Prefix(), WallAndNoise(0.01),
-		Steps(), OutageRun(10*time.Second, 32), OutageRun(30*time.Second, 32), OutageRun(time.Minute, 32), OneThreadOutage(),
+		Steps(), OutageRun(10*time.Second, 32), OutageRun(30*time.Second, 32), OutageRun(time.Minute, 32), OneThreadOutage(), ThreeLayers(),
 		PersistentOutage(), Clients(2, 32, 400), Clients(4, 32, 400), Clients(16, 32, 400), PRShape(256), PRShape(32), PRShape(16),
 		SixteenOnQuota25(), Latecomer(), SynchronizedRestarts(), HotPrefix(2), HotPrefix(10), Isolation(),
 		RandomRun(0.005), RandomRun(0.01), RandomRun(0.02), RandomRun(0.05), RandomRun(0.10), LostAnswers(0.02),

@@ -94,7 +94,10 @@ func (p *gatePolicy) Retry(c *Call, k Kind, retryAfter time.Duration) (time.Dura
 		return 0, false
 	}
 	s := c.State.(*gateCall)
-	s.hold, s.hint = p.params.HoldFor(c.Number, p.env.Rand().Float64()), retryAfter
+	s.hold = p.params.HoldFor(c.Number, p.env.Rand().Float64())
+	if retryAfter > 0 {
+		s.hint = p.spread(retryAfter, p.backoff.Throttle)
+	}
 	return 0, true
 }
 

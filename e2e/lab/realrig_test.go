@@ -204,13 +204,12 @@ func (r *rig) call(cl *realClient) time.Duration {
 		c.bytes /= 10
 	}
 	r.mu.Unlock()
-	ctx := context.WithValue(context.Background(), realCallKey{}, c)
-	if r.w.CallTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.w.CallTimeout)
-		defer cancel()
+	var err error
+	for range max(r.w.Tries, 1) {
+		if err = r.try(cl, c); err == nil {
+			break
+		}
 	}
-	err := cl.api.send(ctx, r.keys[c.key], c.bytes > 0)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,6 +230,17 @@ func (r *rig) call(cl *realClient) time.Duration {
 		r.res.ByKey[c.key] = append(r.res.ByKey[c.key], took)
 	}
 	return took
+}
+
+// try asks the client once.
+func (r *rig) try(cl *realClient, c *realCall) error {
+	ctx := context.WithValue(context.Background(), realCallKey{}, c)
+	if r.w.CallTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.w.CallTimeout)
+		defer cancel()
+	}
+	return cl.api.send(ctx, r.keys[c.key], c.bytes > 0)
 }
 
 // expected reports whether a store of the lab, or a deadline, can be what a call failed by.

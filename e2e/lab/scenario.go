@@ -93,6 +93,9 @@ type Workload struct {
 	AttemptTimeout time.Duration
 	// CallTimeout is the deadline of a call, waits included, when not 0.
 	CallTimeout time.Duration
+	// Tries is how often a call that fails is made anew at once, the first time included, by layers above the client that retry as well; 0 = once. What they make of it
+	// counts as one call.
+	Tries int
 	// Probes are single extra calls at these times of the first client, whose durations are reported apart.
 	Probes []time.Duration
 }

@@ -35,6 +35,14 @@ func OutageRun(d time.Duration, threads int) Scenario {
 // OutageAt is when the outages of OutageRun begin.
 const OutageAt = 20 * time.Second
 
+// ThreeLayers is an outage of a minute below three layers that retry: the client, and two above it that try what fails three times each.
+func ThreeLayers() Scenario {
+	s := OutageRun(time.Minute, 32)
+	s.Name = "outage of 1m0s, 32 threads, below two more layers of three tries each"
+	s.Workload.Tries = 9
+	return s
+}
+
 // OneThreadOutage is one thread through an outage of a minute.
 func OneThreadOutage() Scenario { return OutageRun(time.Minute, 1) }
 

@@ -125,6 +125,36 @@ func TestADeadlineEndsACallWhateverItDoes(t *testing.T) {
 	}
 }
 
+// Three layers of three attempts make 27 of one call.
+func TestLayersOfRetriesMultiply(t *testing.T) {
+	refuses := Outage{To: Never}.Store
+	r := run(Workload{Threads: 1, Calls: 1, Tries: 9}, refuses, Standard, 2)
+	assert.Equal(t, 27, r.Attempts)
+	assert.Equal(t, 1, r.Calls)
+	assert.Equal(t, 1, r.Failed)
+	require.Len(t, r.Durations, 1)
+	assert.InDelta(t, r.End.Seconds(), r.Durations[0].Seconds(), 0.01, "all tries count")
+	assert.Equal(t, 1, run(Workload{Threads: 1, Calls: 1, Tries: 9}, Calm(still), Standard, 2).Attempts)
+}
+
+func TestThoseWhoWereToldTheSameTimeDoNotComeBackTogether(t *testing.T) {
+	for name, p := range map[string]NewPolicy{"standard": Standard, "gate": Gate(GateDefaults(), PerClient)} {
+		var again []time.Duration
+		w := Workload{Threads: 50, Calls: 50}
+		store := storeFunc(func(now time.Duration, a Attempt) Answer {
+			if a.Number == 1 {
+				return Answer{Kind: Throttle, After: 100 * time.Millisecond, RetryAfter: 3 * time.Second}
+			}
+			again = append(again, now)
+			return Answer{Kind: OK, After: 100 * time.Millisecond}
+		})
+		run(w, store.make, p, 3)
+		require.Len(t, again, 50, name)
+		assert.GreaterOrEqual(t, again[0], 3*time.Second, name)
+		assert.Greater(t, again[49]-again[0], 500*time.Millisecond, name)
+	}
+}
+
 func TestALatecomerStartsLate(t *testing.T) {
 	r := run(Workload{Clients: 3, Threads: 2, Duration: 10 * time.Second, Latecomer: 4 * time.Second}, Calm(still), Standard, 3)
 	assert.Equal(t, []int{200, 200, 120}, r.PerClient)

@@ -15,6 +15,7 @@ type simCall struct {
 	kind       Kind // of the answer that is on its way
 	retryAfter time.Duration
 	grant      func()
+	tries      int // so far, by the layers above the client
 }
 
 // stage says what a call is doing.
@@ -134,6 +135,11 @@ func (m *sim) expire(c *simCall) {
 
 // finish notes the end of a call and lets its thread go on.
 func (m *sim) finish(c *simCall, ok bool) {
+	if c.tries++; !ok && c.tries < m.w.Tries {
+		c.Number, c.State = 0, nil
+		m.ask(c)
+		return
+	}
 	c.stage = stageEnded
 	m.open--
 	m.res.Calls++

@@ -8,8 +8,6 @@ const (
 	throttleBase = time.Second
 	otherBase    = 100 * time.Millisecond
 	maxBackoff   = 20 * time.Second
-	// maxHint is how much a hint of the store may add to a wait.
-	maxHint = 5 * time.Second
 )
 
 // Backoff is the bounds of the waits before retries, as in s3.retry.*.
@@ -22,7 +20,7 @@ func DefaultBackoff() Backoff {
 	return Backoff{Base: otherBase, Throttle: throttleBase, Max: maxBackoff}
 }
 
-// Standard sends every attempt at once and backs off after refusals, as the SDKs do without an adaptive limiter. The retry quota is off.
+// Standard sends every attempt at once and backs off after refusals, as s3.retry.mode standard does, and the SDKs without an adaptive limiter. The retry quota is off.
 func Standard(env Env, retries int) Policy { return newStandard(env, retries) }
 
 // StandardWith is Standard with other waits.
@@ -60,9 +58,14 @@ func (s *standard) Retry(c *Call, k Kind, retryAfter time.Duration) (time.Durati
 	}
 	wait := time.Duration(s.env.Rand().Float64() * float64(limit))
 	if retryAfter > 0 {
-		wait = min(max(retryAfter, wait), wait+maxHint)
+		wait = max(wait, s.spread(retryAfter, base))
 	}
 	return wait, true
+}
+
+// spread is a hint of the store as a client takes it: those who were told the same time do not come back together.
+func (s *standard) spread(hint, base time.Duration) time.Duration {
+	return min(hint, s.backoff.Max) + time.Duration(s.env.Rand().Float64()*float64(base))
 }
 
 func (s *standard) Rate() float64 { return 0 }

@@ -62,6 +62,9 @@ func columns(s Scenario) []column {
 	}
 	add("503s, % of attempts", "%.1f", refused)
 	add("failed, per 10k calls", "%.1f", failed)
+	if w.Tries > 1 {
+		add("attempts refused", "%.0f", func(r Result) float64 { return float64(r.Throttled) })
+	}
 	if len(w.Probes) == 0 && w.Bursts <= 1 {
 		add("p99, s", "%.2f", seconds(func(r Result) time.Duration { return r.Percentile(99) }))
 	}

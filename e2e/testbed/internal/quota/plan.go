@@ -43,8 +43,7 @@ type Job struct {
 	Interval time.Duration     `json:"-"`         // of checkpoints
 	// Buffers are the parts that each writer has memory for; 0 stands for 1. A part
 	// is either being filled or on its way, so these are the calls that contend for
-	// the quota at a time. The jobs of 32 writers have two: with one they die within
-	// minutes, as in the pull request, with two within one.
+	// the quota at a time.
 	Buffers int `json:"-"`
 	// Detail asks for the pull request's table of this pair of jobs.
 	Detail bool `json:"-"`
@@ -100,9 +99,10 @@ func plan(o Options) []Job {
 				continue
 			}
 			add(Job{Writers: 256, Retries: 10, Size: o.Size, Interval: seldom})
-			// 20 retries take two minutes to fail, so there has to be work for longer.
-			add(Job{Writers: 256, Retries: 20, Size: o.Size * 9 / 4, Interval: seldom, Buffers: 2, Extra: mode == Adaptive || lane == Close})
-			add(Job{Writers: 32, Retries: 10, Size: o.Size, Interval: seldom, Buffers: 4})
+			// 20 retries take some three minutes to fail, so there has to be work, and a crowd, for longer.
+			add(Job{Writers: 256, Retries: 20, Size: o.Size * 7 / 2, Interval: seldom, Buffers: 3, Extra: mode == Adaptive || lane == Close})
+			// As many calls contend as those of 256 writers with one buffer each.
+			add(Job{Writers: 32, Retries: 10, Size: o.Size * 3 / 2, Interval: seldom, Buffers: 8})
 			add(Job{Writers: 16, Retries: 10, Size: o.Size * 5 / 8, Interval: often, Detail: true})
 		}
 	}
