@@ -81,7 +81,7 @@ labdocs: build ## tables of every scenario and policy, and charts, into docs/lab
 	@go test ./e2e/lab -count 1 -run '^TestDocs$$' -timeout 60m -args -docs ../../docs/lab -rates $(BIN)/rates.json
 	@$(BIN)/sluice-testbed charts --rates $(BIN)/rates.json --out docs/lab
 
-# Flags of `make quota`, such as "--short" (some 90 seconds) or "--only '^503/.*/16x10$'".
+# Flags of `make quota`, such as "--short" (some 90 seconds) or "--only '^503/.*/16x10'".
 QUOTAFLAGS ?=
 
 quota: build ## the pull request's experiment: the job against stores with a request quota, both modes (needs nginx; QUOTAFLAGS)
