@@ -25,7 +25,7 @@ type calm struct {
 	until, version atomic.Int64 // of gate.Calm
 	came           atomic.Int64 // the tickets that had come when it was opened, but for those in flight then
 	// gaps is the time without anything in flight. A gap is added when it is over, and right after the exchange: one that misses its own tally is in the next,
-	// where it takes from the busy clock what that was given too much.
+	// where it takes from the busy clock what that was given too much. The gate's clock is ahead by a gap then, so gaps are short: a longer one takes the lock.
 	gaps atomic.Int64
 
 	openings uint64 // guarded by the pacer's lock
@@ -79,6 +79,9 @@ func (c *calm) enter(now time.Duration, t *gate.Ticket) bool {
 		}
 		inFlight, served := inFlightOf(word), servedOf(word)
 		left := time.Duration(c.until.Load()) - now
+		if inFlight == 0 && left <= 0 {
+			return false
+		}
 		version := int(c.version.Load())
 		arrival := c.came.Load() + int64(inFlight+served) + 1 // to come adds one to the sum and to be served leaves it as it is
 		if !c.word.CompareAndSwap(word, compose(word/oneOpening, inFlight+1, served, 0)) {

@@ -290,6 +290,27 @@ func TestCalmPermissionsComeBackInTheOrderOfTheirArrival(t *testing.T) {
 	})
 }
 
+// A gap is known to the word a moment before it is counted, and a tally in between misses it: the next one puts the gate's clock ahead by it, and the gate gives nothing
+// until the time has caught up. So it must be a short one.
+func TestAttemptAfterALongGapTakesTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRetryer(t, adaptive(0))
+		for _, p := range inFlightOn(t, r, 0) {
+			p.Done(answered)
+		}
+		c := &r.gates.gates[writes].calm
+		for gap, locks := range map[time.Duration]uint64{20 * time.Millisecond: 0, time.Hour: 1} {
+			before := c.openings
+			time.Sleep(gap)
+			p, err := r.limiter.Wait(t.Context(), attempt{scope: writes, first: true})
+			require.NoError(t, err)
+			assert.Equal(t, locks, c.openings-before, "after %s", gap)
+			p.Done(answered)
+		}
+		nothingLeft(t, r)
+	})
+}
+
 // A retry after a single 503 is held back although the gate is off and others pass.
 func TestHoldIsKeptInFrontOfACalmGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -105,3 +105,34 @@ func TestGrowthIsAStepPerEpoch(t *testing.T) {
 	assert.LessOrEqual(t, highest, 1.2*limit)
 	assert.GreaterOrEqual(t, w.goodput(time.Minute, 5*time.Minute), 0.85*limit)
 }
+
+// A store that fails a third of what it is sent for reasons of its own has answered all the same: there is no line inside it that a lower rate would drain. A cut counts what
+// was served, so the rate is two thirds of the limit at the least, and two thirds of that are served.
+func TestErrorsOfTheStoreAreAnswers(t *testing.T) {
+	const limit = 200
+	inner := wall(100*ms, constant(limit))
+	n := 0
+	w := newWorld(t, func(now time.Duration) (Outcome, time.Duration) {
+		o, latency := inner(now)
+		if n++; o == Served && n%3 == 0 {
+			o = Nothing
+		}
+		return o, latency
+	})
+	w.crowd(128, 0, 0)
+	w.run(time.Minute)
+	assert.GreaterOrEqual(t, w.goodput(5*time.Second, time.Minute), 0.95*limit*2/3*2/3)
+}
+
+// When the gate reopens, and after each doubling, the first answers are those to the few attempts that were sent before. That is no line inside the store either.
+func TestAnswersOfSlowCallsAreWaitedForAfterReopening(t *testing.T) {
+	const limit, start = 400, 20 * time.Second
+	for _, outage := range []time.Duration{2 * time.Second, 8 * time.Second} {
+		w := newWorld(t, between(start, start+outage, wall(400*ms, constant(limit))))
+		w.crowd(1000, 0, 0)
+		end := start + outage
+		w.run(end + 10*time.Second)
+		assert.GreaterOrEqual(t, w.goodput(end+time.Second, end+5*time.Second), 0.9*limit, "outage of %s", outage)
+		assert.GreaterOrEqual(t, w.goodput(end+5*time.Second, end+10*time.Second), 0.95*limit, "outage of %s", outage)
+	}
+}

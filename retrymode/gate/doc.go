@@ -23,7 +23,7 @@
 //  8. Refusals that stay although the rate has been cut again and again do not depend on the rate. Twice their share is tolerated from then on.
 //  9. The rate is never so low that the calls in hand would wait longer than [Params.MaxWait].
 //  10. A refused call is held back before its retry; a hold ends early when the gate reopens, or when permissions are to be had and the store answers. Probes are
-//     first attempts where there are any, since they have all their retries left.
+//     first attempts where there are any, since they have all their retries left, until a retry has waited for MaxWait.
 //
 // The busy clock stands still while nothing is in hand, so an idle gap is neither remembered as slowness nor forgotten.
 //

@@ -40,7 +40,7 @@ func (g *Gate) endEpoch(elapsed time.Duration) {
 		return
 	case l.binding && share > background:
 		l.step = g.firstStep() // hold
-	case l.binding && !fresh && g.behind(elapsed):
+	case l.binding && !fresh && !l.risen && g.behind(elapsed):
 		g.drain(elapsed)
 	case l.binding && !fresh:
 		g.grow()
@@ -53,7 +53,7 @@ func (g *Gate) endEpoch(elapsed time.Duration) {
 
 func (g *Gate) newEpoch() {
 	l := &g.law
-	l.epochStart, l.ok, l.refused, l.sentOK, l.binding, l.waited = g.busy, 0, 0, 0, false, 0
+	l.epochStart, l.ok, l.refused, l.others, l.sentOK, l.binding, l.risen, l.waited = g.busy, 0, 0, 0, 0, false, false, 0
 }
 
 // delivered is what the store lets through, per second: in this epoch, or since the last cut if that is more. A quota whose window is longer than an epoch refuses
@@ -82,8 +82,11 @@ func (g *Gate) grow() {
 
 // behind reports whether the store answers clearly less than it is sent: what is missing waits inside it.
 func (g *Gate) behind(elapsed time.Duration) bool {
-	return float64(g.law.ok+g.law.refused) < g.p.KeepUp*g.rate*elapsed.Seconds()
+	return g.law.ended() < g.p.KeepUp*g.rate*elapsed.Seconds()
 }
+
+// ended is how many attempts came back in this epoch, whatever they taught.
+func (l *law) ended() float64 { return float64(l.ok + l.refused + l.others) }
 
 // drain lets a store that is behind catch up. When nobody waited for much of the epoch, less was sent than permitted, and nothing follows from it.
 func (g *Gate) drain(elapsed time.Duration) {
@@ -91,7 +94,7 @@ func (g *Gate) drain(elapsed time.Duration) {
 	if l.waited < elapsed*9/10 {
 		return
 	}
-	answered := float64(l.ok+l.refused) / elapsed.Seconds()
+	answered := l.ended() / elapsed.Seconds()
 	g.rate = max(g.p.KeepUp*answered, g.p.MinRate)
 	l.step = g.firstStep()
 }

@@ -190,11 +190,12 @@ func (g *Gate) enqueue(t *Ticket) {
 }
 
 // dequeue takes the next ticket out of its lane. Retries go first, since they have waited already; not while it is unknown whether the store answers at all, when a
-// new call would wait for all that were refused. Probes are mostly refused, so they are first attempts, which have all their retries left.
+// new call would wait for all that were refused. Probes are mostly refused, so they are first attempts, which have all their retries left, but for retries that have waited
+// for MaxWait: new calls may never cease to come.
 func (g *Gate) dequeue() *Ticket {
 	for i := 0; i < lanes; i += 2 {
 		t, other := g.lanes[i].first, g.lanes[i+1].first
-		if t == nil || other != nil && (g.law.shut || g.law.slow && other.arrival < t.arrival) {
+		if t == nil || other != nil && (g.law.shut && g.now-t.queuedAt < g.p.MaxWait || g.law.slow && other.arrival < t.arrival) {
 			t = other
 		}
 		if t != nil {

@@ -7,6 +7,7 @@ type law struct {
 	window      window
 	epochStart  time.Duration // busy time
 	ok, refused int           // answers since then; refusals of attempts that were sent before the last cut are left out
+	others      int           // attempts that ended since then and taught nothing about the limit
 	// The epoch before, while the gate is off: evidence may straddle the border.
 	prevOK, prevRefused int
 	sentOK              int // answers to attempts that were sent after the last change of the rate
@@ -23,6 +24,7 @@ type law struct {
 	binding bool          // somebody had to wait in this epoch
 	waited  time.Duration // for how long somebody did
 	fresh   bool          // this is the first epoch after a cut
+	risen   bool          // this is the first epoch after a reopening or a doubling: few were sent before, whose answers are its first
 	slow    bool          // slow start: the limit is unknown
 	doubled bool          // slow start has doubled at least once
 	run     int           // answers in a row without a refusal
@@ -39,6 +41,7 @@ func (g *Gate) learn(t *Ticket, o Outcome) {
 	l := &g.law
 	switch o {
 	case Nothing:
+		l.others++
 		return
 	case Refused:
 		l.window.add(g.busy, true)

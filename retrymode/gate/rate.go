@@ -28,7 +28,7 @@ func (g *Gate) double() {
 	l := &g.law
 	g.change(2 * g.rate)
 	l.slow = g.rate < l.good
-	l.run, l.doubled = 0, true
+	l.run, l.doubled, l.risen = 0, true, true
 	g.wake()
 }
 
@@ -69,7 +69,7 @@ func (g *Gate) reopen() {
 	l.shut, l.opened, l.changed = false, g.busy, g.busy
 	l.slow = closed > g.p.Outage
 	g.change(g.p.Gamma * l.passed / (l.passedIn + closed.Seconds()))
-	l.fresh, l.doubled, l.step = false, false, g.firstStep()
+	l.fresh, l.risen, l.doubled, l.step = false, true, false, g.firstStep()
 	g.tokens = g.p.ReopenBurst * g.rate * min(closed.Seconds(), 1)
 	g.wake()
 }

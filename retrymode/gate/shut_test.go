@@ -103,3 +103,23 @@ func TestSurgeAfterASilentEpochShuts(t *testing.T) {
 	done(g, now+2*time.Second, Refused, sent...)
 	assert.True(t, g.State().Shut)
 }
+
+// New calls keep coming all through an outage and end at their deadlines, so that there is always a first attempt to probe with. A retry does not wait for the end of
+// the outage.
+func TestRetryIsAProbeWhenItHasWaitedLongEnough(t *testing.T) {
+	g, now := shutGate(t)
+	retry := &Ticket{Retry: true}
+	g.Join(now, retry)
+	joined := now
+	for retry.state == queued && now < joined+2*g.p.MaxWait {
+		for g.lanes[laneOf(&Ticket{})].n < 50 {
+			g.Join(now, &Ticket{})
+		}
+		for probe, _ := g.Next(now); probe != nil; probe, _ = g.Next(now) {
+			g.Done(now, probe, Nothing)
+		}
+		now += 100 * ms
+	}
+	require.True(t, g.State().Shut)
+	assert.InDelta(t, g.p.MaxWait, now-joined, float64(2*time.Second))
+}
