@@ -117,3 +117,13 @@ func TestGeneratedTextGoesBetweenItsMarkers(t *testing.T) {
 	assert.Equal(t, "a\n<!-- goals -->\n\nnew\n\n<!-- /goals -->\nb\n", string(raw))
 	require.Error(t, replaceGenerated(path, "other", "new\n"))
 }
+
+func TestTheQuotaOfThePullRequestIsInOneChapter(t *testing.T) {
+	for _, c := range Chapters() {
+		for _, s := range c.Scenarios {
+			if strings.Contains(s.Name, "writers, bucket 25/s") {
+				assert.Equal(t, "others.md", c.File, s.Name)
+			}
+		}
+	}
+}

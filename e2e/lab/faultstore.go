@@ -48,9 +48,10 @@ func (o Outage) Store(seed uint64) Store {
 	return o.store(seed, 7, func(now time.Duration, _ Attempt) bool { return now >= o.From && now < o.To })
 }
 
-// Drip refuses one attempt every so often: the first after each tick.
+// Drip refuses one attempt every so often, or some: the first after each tick.
 type Drip struct {
 	Every time.Duration
+	N     int           // attempts refused after each tick; 0 = 1
 	From  time.Duration // of the first tick; 0 = Every
 	Fault
 }
@@ -61,13 +62,18 @@ func (d Drip) Store(seed uint64) Store {
 	if next == 0 {
 		next = d.Every
 	}
+	left := 0
 	return d.store(seed, 8, func(now time.Duration, _ Attempt) bool {
-		if now < next {
-			return false
+		if now >= next {
+			left = max(d.N, 1)
 		}
 		for next <= now {
 			next += d.Every
 		}
+		if left == 0 {
+			return false
+		}
+		left--
 		return true
 	})
 }

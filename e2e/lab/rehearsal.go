@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -22,10 +23,11 @@ type Rehearsal struct {
 	// Limit is how many calls the store lets through in any Window; 0 = all.
 	Limit  int
 	Window time.Duration
-	// Every is the time between single 503s, Share the share of calls that get one by chance, Outage how long everything is refused from a third of the run on.
-	Every  time.Duration
-	Share  float64
-	Outage time.Duration
+	// Every is the time between 503s, of which Cluster come at a time, Share the share of calls that get one by chance, Outage how long everything is refused from a third of the run on.
+	Every   time.Duration
+	Cluster int
+	Share   float64
+	Outage  time.Duration
 
 	Retries int
 	Backoff Backoff
@@ -35,13 +37,18 @@ type Rehearsal struct {
 // DefaultRehearsal is 32 threads with calls of 100 ms for a minute, undisturbed, with the defaults of s3.retry.*.
 func DefaultRehearsal() Rehearsal {
 	return Rehearsal{
-		Clients: 1, Threads: 32, CallTime: defaultLatency, Duration: time.Minute, Pause: 30 * time.Second, Window: time.Second, Retries: 3,
+		Clients: 1, Threads: 32, CallTime: defaultLatency, Duration: time.Minute, Pause: 30 * time.Second, Window: time.Second, Cluster: 1, Retries: 3,
 		Backoff: DefaultBackoff(), Seed: 1,
 	}
 }
 
-// maxCalls bounds what is simulated to some seconds of computing.
-const maxCalls = 20_000_000
+// maxCalls bounds what is simulated to some seconds of computing. A policy has stepsEach events for each call of an undisturbed run, and no fewer than minSteps: more are
+// needed only where calls pile up behind a limiter, and then for ever.
+const (
+	maxCalls  = 20_000_000
+	minSteps  = 5_000_000
+	stepsEach = 50
+)
 
 // Validate returns every problem, joined.
 func (r Rehearsal) Validate() error {
@@ -61,11 +68,13 @@ func (r Rehearsal) Validate() error {
 	check(r.Limit >= 0, "limit: %d is negative", r.Limit)
 	check(r.Window >= 10*time.Millisecond, "window: %v is less than 10 ms", r.Window)
 	check(r.Every >= 0, "every: %v is negative", r.Every)
+	check(r.Cluster >= 1, "cluster: %d is less than 1", r.Cluster)
+	check(r.Cluster <= 1 || r.Every > 0 && r.Burst == 0, "cluster: needs the time between clusters, and no bursts")
 	check(r.Share >= 0 && r.Share < 1, "share: %g is not between 0 and 1", r.Share)
 	check(r.Outage >= 0 && r.Outage < r.Duration, "outage: %v is not between 0 and the duration", r.Outage)
 	check(r.Retries >= 0, "retries: %d is negative", r.Retries)
 	if len(problems) == 0 {
-		calls := float64(r.Clients) * r.demand() * r.Duration.Seconds()
+		calls := r.calls()
 		check(calls <= maxCalls, "%.0f calls are more than the %d that are simulated: take fewer clients, threads or a shorter duration", calls, maxCalls)
 	}
 	return errors.Join(problems...)
@@ -78,6 +87,9 @@ func (r Rehearsal) demand() float64 {
 	}
 	return float64(r.Threads) / r.CallTime.Seconds()
 }
+
+// calls is how many calls an undisturbed run without rests makes.
+func (r Rehearsal) calls() float64 { return float64(r.Clients) * r.demand() * r.Duration.Seconds() }
 
 // Scenario is the rehearsal for the simulator.
 func (r Rehearsal) Scenario() Scenario {
@@ -93,13 +105,13 @@ func (r Rehearsal) Scenario() Scenario {
 	if r.Every > 0 && r.Burst > 0 {
 		store = OncePerBurst{Rest: max(r.Pause/2, time.Millisecond), Within: r.Every, Fault: fault()}.Store
 	} else if r.Every > 0 {
-		store = Drip{Every: r.Every, Fault: fault()}.Store
+		store = Drip{Every: r.Every, N: r.Cluster, Fault: fault()}.Store
 	}
 	if r.Outage > 0 {
 		from := r.Duration / 3
 		store = Outage{From: from, To: from + r.Outage, Fault: fault()}.Store
 	}
-	w := Workload{Clients: r.Clients, Threads: r.Threads, Rate: r.Rate, Duration: r.Duration}
+	w := Workload{Clients: r.Clients, Threads: r.Threads, Rate: r.Rate, Duration: r.Duration, Steps: max(int(stepsEach*r.calls()), minSteps)}
 	if r.Burst > 0 {
 		w.Calls, w.Pause, w.Bursts = r.Burst, r.Pause, maxCalls // as many as fit
 	}
@@ -114,8 +126,9 @@ type Rehearsed struct {
 	Extra time.Duration
 }
 
-// Run runs the workload with standard retries, with the gate and with the limiter of the Go SDK, and first of all undisturbed.
-func (r Rehearsal) Run() (undisturbed Result, all []Rehearsed) {
+// Run runs the workload with standard retries, with the gate and with the limiter of the Go SDK, and first of all undisturbed. It looks at ctx between
+// two of them; its cause is the only error.
+func (r Rehearsal) Run(ctx context.Context) (undisturbed Result, all []Rehearsed, err error) {
 	s := r.Scenario()
 	calm := s
 	calm.Store = Calm(s.Latency)
@@ -128,10 +141,13 @@ func (r Rehearsal) Run() (undisturbed Result, all []Rehearsed) {
 		{"adaptive", Gate(gate.Defaults(r.Backoff.Throttle, r.Backoff.Max), PerClient)},
 		{"adaptive, limiter sdk", SDKGo},
 	} {
+		if ctx.Err() != nil {
+			return Result{}, nil, context.Cause(ctx)
+		}
 		res := Simulate(s, p.policy, r.Retries, r.Seed)
 		all = append(all, Rehearsed{Policy: p.name, Result: res, Extra: res.MeanDuration() - undisturbed.MeanDuration()})
 	}
-	return undisturbed, all
+	return undisturbed, all, nil
 }
 
 // Pattern is how the refusals of a run are spread over time: the question that decides what a limiter costs.

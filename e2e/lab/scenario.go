@@ -96,6 +96,9 @@ type Workload struct {
 	// Tries is how often a call that fails is made anew at once, the first time included, by layers above the client that retry as well; 0 = once. What they make of it
 	// counts as one call.
 	Tries int
+	// Steps, when not 0, ends a simulated run after so many events, whatever is still under way: in an open loop a limiter that lets less through than comes in
+	// collects calls without end, and the more of them wait the more each moment costs. Result.Cut tells.
+	Steps int
 	// Probes are single extra calls at these times of the first client, whose durations are reported apart.
 	Probes []time.Duration
 }
@@ -105,7 +108,8 @@ type Result struct {
 	Calls, Failed       int               // calls that ended, and those of them that failed; probes are among them
 	Attempts, Throttled int               // attempts on the wire, and those of them that were refused: Throttle, Closed, timed out
 	End                 time.Duration     // when the last call ended
-	Span                time.Duration     // what rates are taken over: Workload.Duration, or End where there is none
+	Span                time.Duration     // what rates are taken over: Workload.Duration, or End where there is none, or Cut
+	Cut                 time.Duration     // when Workload.Steps ended the run, 0 = they did not
 	Durations           []time.Duration   // of all calls but the probes, sorted
 	Probes              []time.Duration   // of the probes, in their order
 	ByKey               [][]time.Duration // Durations by key, sorted

@@ -94,7 +94,11 @@ func (m *sim) schedule() {
 
 // run empties the calendar until all work is done. What the policies still want to do then does not matter.
 func (m *sim) run() {
-	for !m.cal.empty() && !m.over() {
+	for steps := 0; !m.cal.empty() && !m.over(); steps++ {
+		if m.w.Steps > 0 && steps == m.w.Steps && m.now > 0 {
+			m.res.Cut = m.now
+			return
+		}
 		e := m.cal.take()
 		for e.at >= time.Duration(m.sampled+1)*time.Second {
 			m.sample()
@@ -232,6 +236,9 @@ func (m *sim) result() Result {
 	m.res.Span = m.w.Duration
 	if m.res.Span == 0 {
 		m.res.Span = m.res.End
+	}
+	if m.res.Cut > 0 {
+		m.res.Span = min(m.res.Span, m.res.Cut)
 	}
 	return m.res
 }

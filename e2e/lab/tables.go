@@ -124,7 +124,7 @@ func Chapters() []Chapter {
 		{Chapter{File: "change.md", Title: "Limits that change, and outages", Lead: "The store's limit falls, rises, grows under load, or is gone for a while."}, []string{"->", "outage", "for ever", "doubles"}},
 		{Chapter{File: "clients.md", Title: "Many clients at one store", Lead: "Each client is a process with a limiter of its own; none knows of the others."}, []string{"clients x", "a fourth client"}},
 		{Chapter{File: "bursts.md", Title: "Bursts", Lead: "Work that comes in bursts, with rest between them."}, []string{"10 bursts"}},
-		{Chapter{File: "first.md", Title: "The first 503s", Lead: "What the first 503s that a client sees cost it."}, []string{"no 503s", "fresh client", "at once", "16 "}},
+		{Chapter{File: "first.md", Title: "The first 503s", Lead: "What the first 503s that a client sees cost it."}, []string{"no 503s", "fresh client", "at once", "16 throttled", "16 calls"}},
 		{Chapter{File: "wall.md", Title: "The wall", Lead: "A store that lets so many calls through in a second and refuses the rest."}, []string{"wall", "token bucket"}},
 		{Chapter{File: "others.md", Title: "Quotas, prefixes, noise, timeouts", Lead: "Stores that limit something else, or refuse for other reasons."}, []string{""}},
 	}

@@ -9,8 +9,8 @@
 //  2. Evidence is a handful of refusals ([Params.EnterRefusals]) that are also more than a small share of the answers ([Params.Tolerance]).
 //     A single 503 is not.
 //  3. On, the gate is a token bucket with almost no burst. Within a lane attempts go in order of arrival; retries go before first attempts.
-//  4. A cut sets the rate to just below the delivered rate: the answers per second that were no refusal, in the last epoch or since the last cut. Under overload that
-//     number is the limit of the store, so there is nothing to guess.
+//  4. A cut sets the rate to just below the delivered rate: the answers per second that were no refusal, in the last epoch, or since the last cut or reopening (ten
+//     seconds at most) if that is more. Under overload that number is the limit of the store, so there is nothing to guess.
 //  5. An epoch is one second of busy time, and longer when calls are. Refusals of attempts sent before the last cut were that cut's reason and count for
 //     nothing, so any number of simultaneous 503s is one event.
 //  6. At the end of an epoch: too many refusals cut; a few hold; none, with somebody waiting, grow by a step that becomes longer with every clean
