@@ -3,6 +3,7 @@ package retrymode
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,87 @@ const (
 // back as well. A store that still answers most calls never gets there.
 const openAfter = 10
 
-// breaker ends calls early when retries do not help. Retries are paid from the SDK's retry quota; when it is empty and nothing succeeds any
+// maxBreakers bounds the breakers of one client like [maxGates] its gates. Beyond it, breakers that know nothing are forgotten, and if there is none all further scopes
+// share one.
+const maxBreakers = maxGates
+
+// breakers keeps one breaker for each scope, so that a store that refuses the calls of one does not end those of another: quota, opening and probes are
+// the scope's own. A nil *breakers is off. Safe for concurrent use.
+type breakers struct {
+	backoff backoff
+
+	mu   sync.RWMutex
+	all  map[scope]*breaker
+	full time.Time // when there was nothing to forget the last time
+}
+
+func newBreakers(b backoff) *breakers {
+	return &breakers{backoff: b, all: make(map[scope]*breaker)}
+}
+
+// of returns the breaker of a scope, nil when breakers are off.
+func (s *breakers) of(name scope, now time.Time) *breaker {
+	if s == nil {
+		return nil
+	}
+	s.mu.RLock()
+	b := s.all[name]
+	s.mu.RUnlock()
+	if b != nil {
+		return b
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[name] == nil && len(s.all) >= maxBreakers && !s.forget(now) {
+		name = scope{} // shared by all that come too late
+	}
+	if b = s.all[name]; b == nil {
+		b = newBreaker(s.backoff)
+		s.all[name] = b
+	}
+	return b
+}
+
+// forget drops the breakers that are as good as new, and reports whether there is room for another one now. An attempt that still holds one
+// of them reports to it, and it is not missed. Called with the lock held.
+func (s *breakers) forget(now time.Time) bool {
+	if !s.full.IsZero() && now.Sub(s.full) < fullFor {
+		return false
+	}
+	for name, b := range s.all {
+		if b.fresh() {
+			delete(s.all, name)
+		}
+	}
+	s.full = time.Time{}
+	if len(s.all) < maxBreakers {
+		return true
+	}
+	s.full = now
+	return false
+}
+
+// stats sums all scopes up.
+func (s *breakers) stats() BreakerStats {
+	if s == nil {
+		return BreakerStats{}
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	sum := BreakerStats{Enabled: true, Quota: quotaTokens}
+	for name, b := range s.all {
+		open, quota := b.state()
+		sum.Quota = min(sum.Quota, quota)
+		if open {
+			sum.Open = true
+			sum.OpenScopes = append(sum.OpenScopes, name.String())
+		}
+	}
+	slices.Sort(sum.OpenScopes)
+	return sum
+}
+
+// breaker ends calls of one scope early when retries do not help. Retries are paid from the SDK's retry quota; when it is empty and nothing succeeds any
 // more, the breaker opens: calls end at once, without an attempt, but for one probe per jittered, growing interval. The first answer that is not a
 // failure closes it. A nil *breaker is off: it never refuses. Safe for concurrent use.
 type breaker struct {
@@ -100,13 +181,16 @@ func (b *breaker) report(first bool, o outcome) {
 	b.refused, b.probes, b.next = 0, 0, time.Time{}
 }
 
-// stats is a snapshot.
-func (b *breaker) stats() BreakerStats {
-	if b == nil {
-		return BreakerStats{}
-	}
+// state is a snapshot.
+func (b *breaker) state() (open bool, quota uint) {
 	b.mu.Lock()
-	open := !b.next.IsZero()
-	b.mu.Unlock()
-	return BreakerStats{Enabled: true, Open: open, Quota: b.quota.Remaining()}
+	defer b.mu.Unlock()
+	return !b.next.IsZero(), b.quota.Remaining()
+}
+
+// fresh reports whether the breaker knows nothing that a new one does not.
+func (b *breaker) fresh() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.next.IsZero() && b.refused == 0 && b.quota.Remaining() == quotaTokens
 }

@@ -82,7 +82,7 @@ func TestBreakerErrorIsTyped(t *testing.T) {
 		assert.Zero(t, AttemptsOf(err))
 		assert.Equal(t, 36+openAfter-1, w.attempts())
 		s := r.Stats()
-		assert.Equal(t, BreakerStats{Enabled: true, Open: true, Quota: 10}, s.Breaker)
+		assert.Equal(t, BreakerStats{Enabled: true, Open: true, OpenScopes: []string{"b/ write"}, Quota: 10}, s.Breaker)
 		assert.EqualValues(t, 1+openAfter, s.Total.BreakerRefusals)
 	})
 }
@@ -152,7 +152,9 @@ func TestBreakerTakesNothingForACancelledCall(t *testing.T) {
 	_, err := b.pay(ctx, Throttle, time.Now())
 	require.ErrorIs(t, err, context.Canceled)
 	assert.NotErrorIs(t, err, ErrBreakerOpen)
-	assert.Equal(t, BreakerStats{Enabled: true, Quota: 500}, b.stats())
+	open, quota := b.state()
+	assert.False(t, open)
+	assert.EqualValues(t, 500, quota)
 }
 
 func half01() float64 { return 0.5 }

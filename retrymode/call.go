@@ -41,6 +41,14 @@ func (c *call) countersOf(r *Retryer) *counters {
 	return c.counters
 }
 
+// scopeOf returns the call's scope: the one that everything shares when it is not known.
+func (c *call) scopeOf() scope {
+	if c == nil {
+		return scope{}
+	}
+	return c.scope
+}
+
 func (c *call) sent(g *grant) {
 	if c != nil {
 		c.attempts++

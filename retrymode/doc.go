@@ -30,5 +30,5 @@
 //
 // The release of an attempt happens when the headers of its answer have arrived: a GET does not hold its slot while its body is read.
 //
-// One Retryer belongs to one client: clients that share one share its limiter, slots, breaker and statistics.
+// One Retryer belongs to one client: clients that share one share its limiter, slots, breakers and statistics.
 package retrymode

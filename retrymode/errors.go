@@ -13,7 +13,7 @@ import (
 // s3.retry.circuit-breaker.enabled is false.
 var ErrBreakerOpen = errors.New("circuit breaker open")
 
-// BreakerOpenError says that the retry quota is used up. When it ended a call that had already been sent, the call's own error is joined to it.
+// BreakerOpenError says that the retry quota of the call's scope (see [Scope]) is used up; calls of other scopes go on. When it ended a call that had already been sent, the call's own error is joined to it.
 type BreakerOpenError struct {
 	// Available and Needed are the tokens left in the quota and the price of the retry. Both are 0 when the call was refused before
 	// its first attempt.

@@ -27,11 +27,11 @@ var (
 	KeyLimiter = config.Enum("s3.retry.adaptive.limiter", LimiterGate, []Limiter{LimiterGate, LimiterSDK},
 		"What paces attempts in adaptive mode: gate paces at the rate that the store delivers, sdk is the limiter of the AWS SDK, kept for comparison.")
 	KeyScope = config.Enum("s3.retry.adaptive.scope", ScopeBucket, []Scope{ScopeBucket, ScopePrefix, ScopeEndpoint},
-		"Which calls share a gate: the reads and the writes of a bucket, of a key prefix in it, or all calls of the endpoint.")
+		"Which calls share a gate, and a circuit breaker: the reads and the writes of a bucket, of a key prefix in it, or all calls of the endpoint.")
 	KeyPrefixDepth = config.Int("s3.retry.adaptive.prefix-depth", 1,
 		"Path segments of a key that are its prefix, for scope prefix.", config.Range[int64](1, 16))
 	KeyCircuitBreaker = config.Bool("s3.retry.circuit-breaker.enabled", false,
-		"Whether a client whose retries keep failing ends calls early, by the retry quota of the AWS SDK, instead of using up the retries of each.")
+		"Whether calls end early, instead of using up the retries of each, where retries keep failing: by the retry quota of the AWS SDK, one for each s3.retry.adaptive.scope, in both modes.")
 )
 
 // SDKVersion is the version of the AWS SDK whose retry behaviour this package builds on; its defaults have changed between versions.
@@ -58,12 +58,12 @@ type Options struct {
 	ThrottleBaseDelay time.Duration
 	// MaxBackoff bounds every wait that the server did not ask for. Not shorter than either base.
 	MaxBackoff time.Duration
-	// Limiter paces attempts in adaptive mode. Scope says which of them share a gate, PrefixDepth how many path segments of a key are its
-	// prefix; the SDK's limiter has no scopes.
+	// Limiter paces attempts in adaptive mode. Scope says which of them share a gate, and in both modes which share a circuit breaker; PrefixDepth how many
+	// path segments of a key are its prefix. The SDK's limiter has no scopes.
 	Limiter     Limiter
 	Scope       Scope
 	PrefixDepth int
-	// CircuitBreaker turns the SDK's retry quota on.
+	// CircuitBreaker turns the SDK's retry quota on, one for each scope.
 	CircuitBreaker bool
 	// MaxInFlight is the number of attempts in flight, PriorityInFlight how many more are kept for the priority lane; the connection
 	// pool should hold the sum. No key of this package sets them: the file system derives them from its own.

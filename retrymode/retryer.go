@@ -24,7 +24,7 @@ type Retryer struct {
 	gates    *gateLimiter // the limiter, when it is the gate
 	params   gate.Params  // of the gates
 	slots    *slots
-	breaker  *breaker // nil = off
+	breakers *breakers // nil = off
 	recorder recorder
 	sdk      *retry.Standard // only asked whether an attempt is the first of its call
 }
@@ -66,7 +66,7 @@ func New(o Options, opts ...Option) (*Retryer, error) {
 		opt(r)
 	}
 	if o.CircuitBreaker {
-		r.breaker = newBreaker(r.backoff)
+		r.breakers = newBreakers(r.backoff)
 	}
 	return r, nil
 }
@@ -131,7 +131,7 @@ func (r *Retryer) holdBack(ae *AttemptError, n int, hint time.Duration, now time
 	return nil
 }
 
-// GetRetryToken is asked for permission before a retry. It refuses when the breaker does, with a [BreakerOpenError].
+// GetRetryToken is asked for permission before a retry. It refuses when the breaker of the call's scope does, with a [BreakerOpenError].
 func (r *Retryer) GetRetryToken(ctx context.Context, err error) (func(error) error, error) {
 	operation := awsmiddleware.GetOperationName(ctx)
 	counters := r.recorder.of(operation)
@@ -140,7 +140,8 @@ func (r *Retryer) GetRetryToken(ctx context.Context, err error) (func(error) err
 	if c == nil && ClassifyCall(operation, false, err) == Ambiguous {
 		return nil, errAmbiguous // IsErrorRetryable was not told the operation
 	}
-	refund, refused := r.breaker.pay(ctx, class, time.Now())
+	now := time.Now()
+	refund, refused := r.breakers.of(c.scopeOf(), now).pay(ctx, class, now)
 	if refused != nil {
 		if errors.Is(refused, ErrBreakerOpen) {
 			counters.refusals.Add(1)
@@ -148,7 +149,7 @@ func (r *Retryer) GetRetryToken(ctx context.Context, err error) (func(error) err
 		return nil, refused
 	}
 	if c != nil {
-		c.backoffSince = time.Now()
+		c.backoffSince = now
 	}
 	return func(err error) error {
 		if class == Throttle {
@@ -169,7 +170,7 @@ func (r *Retryer) GetInitialToken() func(error) error {
 }
 
 // GetAttemptToken blocks until an attempt may be sent: first the limiter, then an in-flight slot. It fails with a [WaitError] when ctx ends
-// first and with a [BreakerOpenError] when the breaker holds first attempts back. The returned function ends the attempt.
+// first and with a [BreakerOpenError] when the breaker of its scope holds first attempts back. The returned function ends the attempt.
 func (r *Retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	c := callOf(ctx)
 	g := &grant{r: r}
@@ -182,16 +183,14 @@ func (r *Retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 		g.counters = r.recorder.of(operation)
 	}
 	start := time.Now()
-	if err := r.breaker.admit(g.first, start); err != nil {
+	g.breaker = r.breakers.of(c.scopeOf(), start)
+	if err := g.breaker.admit(g.first, start); err != nil {
 		g.counters.refusals.Add(1)
 		g.counters.abandoned.Add(1)
 		return nil, err
 	}
 	priority := hasPriority(ctx, operation)
-	a := attempt{operation: operation, first: g.first, priority: priority}
-	if c != nil {
-		a.scope = c.scope
-	}
+	a := attempt{operation: operation, scope: c.scopeOf(), first: g.first, priority: priority}
 	a.hold, a.notBefore = c.takeHold(start)
 	if err := g.waitLimiter(ctx, operation, a, start); err != nil {
 		return nil, err
@@ -224,11 +223,12 @@ func (firstMarker) AddTokens(uint) error { return errFirst }
 type grant struct {
 	r        *Retryer
 	counters *counters
-	first    bool
+	breaker  *breaker // nil = off
 	permit   permit
 	lane     chan struct{} // nil = no slot
 	since    time.Time
 	settled  atomic.Bool
+	first    bool
 }
 
 func (g *grant) waitLimiter(ctx context.Context, operation string, a attempt, start time.Time) error {
@@ -325,7 +325,7 @@ func (g *grant) settle(o outcome) bool {
 		g.r.slots.release(g.lane)
 	}
 	g.permit.Done(o)
-	g.r.breaker.report(g.first, o)
+	g.breaker.report(g.first, o)
 	if !o.sent {
 		g.counters.abandoned.Add(1)
 		return true
@@ -337,6 +337,9 @@ func (g *grant) settle(o outcome) bool {
 	}
 	if o.class == Throttle {
 		g.counters.throttles.Add(1)
+	}
+	if o.lost {
+		g.counters.cutOff.Add(1)
 	}
 	return true
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Scope says which calls of a client share a gate. The zero value is unset and not valid in [Options].
+// Scope says which calls of a client share a gate, and a circuit breaker. The zero value is unset and not valid in [Options].
 type Scope int
 
 const (
-	// ScopeBucket is one gate for the reads and one for the writes of each bucket.
+	// ScopeBucket is one for the reads and one for the writes of each bucket.
 	ScopeBucket Scope = iota + 1
 	// ScopePrefix is ScopeBucket, and apart for each key prefix of Options.PrefixDepth path segments. S3's own limits are per prefix.
 	ScopePrefix
-	// ScopeEndpoint is one gate for all calls of the client.
+	// ScopeEndpoint is one for all calls of the client.
 	ScopeEndpoint
 )
 
@@ -32,7 +32,7 @@ func (s Scope) String() string {
 	}
 }
 
-// scope is the name of one gate. The zero value is the one that everything shares.
+// scope is the name of one gate, and of its circuit breaker. The zero value is the one that everything shares.
 type scope struct {
 	bucket, prefix string
 	kind           scopeKind

@@ -31,9 +31,12 @@ type GateStats struct {
 
 // OperationStats are the counts of one operation.
 type OperationStats struct {
-	Calls                 int64 `json:"calls"`    // calls with at least one attempt; a repeated call counts once
-	Attempts              int64 `json:"attempts"` // attempts on the wire, retries included
-	Throttles             int64 `json:"throttles"`
+	Calls     int64 `json:"calls"`    // calls with at least one attempt; a repeated call counts once
+	Attempts  int64 `json:"attempts"` // attempts on the wire, retries included
+	Throttles int64 `json:"throttles"`
+	// CutOff counts attempts that ended without an answer: the connection was refused, closed or reset, or nothing came in time. A gate takes
+	// them for refusals, like throttles. Not among them are contexts that ended, names that cannot be resolved and certificates that are not trusted.
+	CutOff                int64 `json:"cut_off"`
 	RetriesAfterThrottle  int64 `json:"retries_after_throttle"`
 	RetriesAfterTransient int64 `json:"retries_after_transient"`
 	// Abandoned counts attempts that were given up before they were sent: the context ended in a wait, the breaker was open, or the body could not be rewound.
@@ -47,17 +50,18 @@ type OperationStats struct {
 	Wire        time.Duration `json:"wire_ns"`         // from the grant of the slot to the headers of the answer, signing included
 }
 
-// BreakerStats is the state of the circuit breaker.
+// BreakerStats is the state of the circuit breaker, which each scope (see [Scope]) has one of.
 type BreakerStats struct {
-	Enabled bool `json:"enabled"`
-	Open    bool `json:"open"`  // only probes go
-	Quota   uint `json:"quota"` // tokens left; 0 when not enabled
+	Enabled    bool     `json:"enabled"`
+	Open       bool     `json:"open"`                  // of at least one scope: only probes of it go
+	OpenScopes []string `json:"open_scopes,omitempty"` // which, such as "bucket/prefix write", sorted
+	Quota      uint     `json:"quota"`                 // tokens left in the scope that has the fewest; 0 when not enabled
 }
 
 // counters are the running counts of one operation.
 type counters struct {
-	calls, attempts, throttles, afterThrottle, afterTransient, abandoned, refusals atomic.Int64
-	limiterWait, slotWait, backoffWait, wire                                       atomic.Int64 // nanoseconds
+	calls, attempts, throttles, cutOff, afterThrottle, afterTransient, abandoned, refusals atomic.Int64
+	limiterWait, slotWait, backoffWait, wire                                               atomic.Int64 // nanoseconds
 }
 
 func (c *counters) snapshot() OperationStats {
@@ -65,6 +69,7 @@ func (c *counters) snapshot() OperationStats {
 		Calls:                 c.calls.Load(),
 		Attempts:              c.attempts.Load(),
 		Throttles:             c.throttles.Load(),
+		CutOff:                c.cutOff.Load(),
 		RetriesAfterThrottle:  c.afterThrottle.Load(),
 		RetriesAfterTransient: c.afterTransient.Load(),
 		Abandoned:             c.abandoned.Load(),
@@ -80,6 +85,7 @@ func (s *OperationStats) add(o OperationStats) {
 	s.Calls += o.Calls
 	s.Attempts += o.Attempts
 	s.Throttles += o.Throttles
+	s.CutOff += o.CutOff
 	s.RetriesAfterThrottle += o.RetriesAfterThrottle
 	s.RetriesAfterTransient += o.RetriesAfterTransient
 	s.Abandoned += o.Abandoned
@@ -112,7 +118,7 @@ func (r *Retryer) Stats() Stats {
 		InFlight:       r.slots.inFlight(),
 		WaitingLimiter: int(r.recorder.waitingLimiter.Load()),
 		WaitingSlot:    int(r.recorder.waitingSlot.Load()),
-		Breaker:        r.breaker.stats(),
+		Breaker:        r.breakers.stats(),
 	}
 	if r.gates != nil {
 		s.Gates = r.gates.stats()

@@ -1,9 +1,15 @@
 package retrymode
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,4 +99,56 @@ func TestStatsAgreeWithTheStore(t *testing.T) {
 		assert.EqualValues(t, throttled, s.Total.RetriesAfterThrottle)
 		assert.Equal(t, time.Duration(w.attempts())*50*time.Millisecond, s.Total.Wire)
 	})
+}
+
+// A store that sheds load by closing connections never says 503: what it cuts off is counted in every mode, and is no throttle.
+func TestStatsCountAttemptsThatGotNoAnswer(t *testing.T) {
+	op := func(o string, err error) error { return &net.OpError{Op: o, Net: "tcp", Err: err} }
+	for _, tt := range []struct {
+		name string
+		wire *wire
+		want int64 // of three attempts
+	}{
+		{"reset", fails(op("read", syscall.ECONNRESET)), 3},
+		{"closed", fails(io.EOF), 3},
+		{"not let in", fails(op("dial", syscall.ECONNREFUSED)), 3},
+		{"nothing in time", fails(op("read", os.ErrDeadlineExceeded)), 3},
+		{"no such host", fails(op("dial", &net.DNSError{Err: "no such host", Name: "store.example"})), 0},
+		{"503", always(503, ""), 0},
+		{"500", always(500, ""), 0},
+		{"200", always(200, ""), 0},
+	} {
+		for name, o := range map[string]Options{"gate": adaptive(2), "sdk": sdkAdaptive(2), "standard": standard(2)} {
+			t.Run(tt.name+" "+name, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					r := newRetryer(t, o, seed(1))
+					_ = get(t.Context(), newClient(r, tt.wire))
+					s := r.Stats()
+					assert.Equal(t, tt.want, s.Operations["GetObject"].CutOff)
+					assert.Equal(t, tt.want, s.Total.CutOff)
+					if tt.want > 0 {
+						assert.Zero(t, s.Total.Throttles)
+						assert.Equal(t, tt.want, s.Total.Attempts)
+					}
+					text, err := json.Marshal(s.Total)
+					require.NoError(t, err)
+					assert.Contains(t, string(text), fmt.Sprintf(`"cut_off":%d`, tt.want))
+				})
+			})
+		}
+	}
+}
+
+// Who gives up before the answer was not cut off by the store.
+func TestStatsCountNoAttemptThatItsCallerGaveUpAsCutOff(t *testing.T) {
+	for _, o := range []Options{adaptive(2), standard(2)} {
+		bubble(t, func(t *testing.T) {
+			r := newRetryer(t, o)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			require.Error(t, get(ctx, newClient(r, slow(time.Minute))))
+			assert.EqualValues(t, 1, r.Stats().Total.Attempts)
+			assert.Zero(t, r.Stats().Total.CutOff)
+		})
+	}
 }

@@ -30,7 +30,7 @@ func TestStrategyOfEachMode(t *testing.T) {
 			_, gated := tt.want.(*gateLimiter)
 			assert.Equal(t, gated, r.gates != nil)
 			assert.Equal(t, gated, r.limiter.Holds())
-			assert.Nil(t, r.breaker, "only when asked for")
+			assert.Nil(t, r.breakers, "only when asked for")
 		})
 	}
 }

@@ -60,6 +60,7 @@ type Traffic struct {
 	Calls     int64 `json:"calls"`    // a repeated call counts once
 	Attempts  int64 `json:"attempts"` // on the wire
 	Throttles int64 `json:"throttles"`
+	CutOff    int64 `json:"cut_off"` // ended without an answer
 	Retries   int64 `json:"retries"`
 }
 
@@ -146,7 +147,9 @@ func (j *Job) Run(ctx context.Context) (Report, error) {
 
 func traffic(fs *s3fs.FS) Traffic {
 	t := fs.Stats().Total
-	return Traffic{Calls: t.Calls, Attempts: t.Attempts, Throttles: t.Throttles, Retries: t.RetriesAfterThrottle + t.RetriesAfterTransient}
+	return Traffic{
+		Calls: t.Calls, Attempts: t.Attempts, Throttles: t.Throttles, CutOff: t.CutOff, Retries: t.RetriesAfterThrottle + t.RetriesAfterTransient,
+	}
 }
 
 // permanent says whether a restart would fail in the same way.

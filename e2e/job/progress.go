@@ -33,6 +33,9 @@ func (a *attempt) progress(ctx context.Context) {
 				"buffers_mb", st.Budget.Used >> 20,
 				"s3_calls", calls.Calls, "throttled", calls.Throttles, "retries", calls.Retries,
 			}
+			if calls.CutOff > 0 {
+				line = append(line, "cut_off", calls.CutOff)
+			}
 			a.job.log.Info("progress", append(line, gates(a.job.fs.Stats().Gates)...)...)
 			lastRows, lastBytes, last = rows, size, now
 		}
