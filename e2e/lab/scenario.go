@@ -47,6 +47,14 @@ type Scenario struct {
 	Best float64
 	// Latency of the store's answers, for Undisturbed.
 	Latency Latency
+	// Parts of the run whose goodput is of interest, for tables.
+	Parts []Part
+}
+
+// Part is a part of a run.
+type Part struct {
+	Name     string
+	From, To time.Duration
 }
 
 // Undisturbed is the same workload on a store that refuses nothing.

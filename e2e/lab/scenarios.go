@@ -34,6 +34,7 @@ func AllAtOnce(threads int) Scenario {
 		Name:     fmt.Sprintf("%d of %d throttled at once", threads, threads),
 		Workload: Workload{Threads: threads, Duration: time.Minute},
 		Store:    FirstAfter{At: AllAtOnceAt, N: threads}.Store,
+		Parts:    []Part{{"the next 5 s", AllAtOnceAt, AllAtOnceAt + 5*time.Second}, {"the next 45 s", AllAtOnceAt, AllAtOnceAt + 45*time.Second}},
 	}
 }
 
@@ -77,6 +78,7 @@ func FirstEight() Scenario {
 		Name:     "fresh client, 8 threads, each one's first call refused, 40 s",
 		Workload: Workload{Threads: 8, Duration: 40 * time.Second},
 		Store:    FirstAfter{N: 8}.Store,
+		Parts:    []Part{{"first 10 s", 0, 10 * time.Second}, {"last 10 s", 30 * time.Second, 40 * time.Second}},
 	}
 }
 
@@ -86,6 +88,7 @@ func DripRun(rate int, every time.Duration) Scenario {
 		Name:     fmt.Sprintf("one 503 every %v at %d calls/s, 30 min", every, rate),
 		Workload: Workload{Threads: rate / 10, Duration: 30 * time.Minute},
 		Store:    Drip{Every: every}.Store,
+		Parts:    []Part{{"first 45 s", 0, 45 * time.Second}, {"minute 5", 4 * time.Minute, 5 * time.Minute}, {"last 5 min", 25 * time.Minute, 30 * time.Minute}},
 	}
 }
 

@@ -46,13 +46,17 @@ func sensitivities() []sensitivity {
 	}
 }
 
-// scaled returns the constants with one of them multiplied, and whether that changes it.
+// scaled returns the constants with one of them multiplied, and whether that changes it. Of a factor near 1 the distance from 1 is multiplied.
 func scaled(p gate.Params, field int, by float64) (gate.Params, bool) {
 	v := reflect.ValueOf(&p).Elem().Field(field)
 	before := v.Interface()
 	switch v.Kind() {
 	case reflect.Float64:
-		v.SetFloat(v.Float() * by)
+		if f := v.Float(); f > 0.75 && f <= 2 {
+			v.SetFloat(1 + (f-1)*by)
+		} else {
+			v.SetFloat(f * by)
+		}
 	default: // whole numbers and durations
 		v.SetInt(max(int64(float64(v.Int())*by), 1))
 	}
@@ -62,7 +66,7 @@ func scaled(p gate.Params, field int, by float64) (gate.Params, bool) {
 // sensitivityMarkdown is the table of what each constant of the gate does when it is halved and when it is doubled.
 func sensitivityMarkdown() string {
 	var b strings.Builder
-	b.WriteString("# The gate's constants\n\nWhat the lab's figures become when one constant of the law (`retrymode/gate`, `Params`) is halved or doubled and the others stay. ")
+	b.WriteString("# The gate's constants\n\nWhat the lab's figures become when one constant of the law (`retrymode/gate`, `Params`) is halved or doubled and the others stay; of factors near 1 it is the distance from 1. ")
 	fmt.Fprintf(&b, "Simulated; medians of %d seeds. Made by `make labdocs`; [how to read it](README.md).\n\n| constant |", sensitivitySeeds)
 	columns := sensitivities()
 	for _, c := range columns {
@@ -75,11 +79,19 @@ func sensitivityMarkdown() string {
 		name := reflect.TypeFor[gate.Params]().Field(i).Name
 		for _, by := range []float64{0.5, 2} {
 			if q, changed := scaled(p, i, by); changed {
-				b.WriteString(sensitivityRow(fmt.Sprintf("%s %v", name, reflect.ValueOf(q).Field(i)), q, columns))
+				b.WriteString(sensitivityRow(name+" "+constant(reflect.ValueOf(q).Field(i)), q, columns))
 			}
 		}
 	}
 	return b.String()
+}
+
+// constant is the value of a constant as text.
+func constant(v reflect.Value) string {
+	if v.Kind() == reflect.Float64 {
+		return fmt.Sprintf("%.4g", v.Float())
+	}
+	return fmt.Sprint(v)
 }
 
 // sensitivityRow simulates all columns with the given constants, as many at a time as there are processors.

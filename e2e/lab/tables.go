@@ -59,6 +59,11 @@ func columns(s Scenario) []column {
 			best = Simulate(s.Undisturbed(), Standard, 0, 1).Goodput()
 		}
 		add("of the best, %", "%.1f", func(r Result) float64 { return 100 * r.Goodput() / best })
+		for _, part := range s.Parts {
+			add(part.Name+", of the best, %", "%.1f", func(r Result) float64 {
+				return 100 * r.Between(part.From, part.To) / (part.To - part.From).Seconds() / best
+			})
+		}
 	}
 	add("503s, % of attempts", "%.1f", refused)
 	add("failed, per 10k calls", "%.1f", failed)
