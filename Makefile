@@ -73,7 +73,7 @@ mutants: ## take one safeguard at a time out of a copy: the test that stands for
 SHORT    ?=
 LABFLAGS ?=
 
-lab: ## judge the retry goals with real clients in virtual time, some eleven minutes (SHORT=1 LABFLAGS)
+lab: ## judge the retry goals with real clients in virtual time, some fourteen minutes (SHORT=1 LABFLAGS)
 	@mkdir -p $(BIN) && go test -c -o $(BIN)/lab.test ./e2e/lab
 	@cd e2e/lab && $(BIN)/lab.test -test.run '^TestLab$$' -test.timeout 90m -lab $(if $(SHORT),-test.short) -docs ../../docs/lab $(LABFLAGS)
 
