@@ -38,13 +38,13 @@ func (g *Gate) endEpoch(elapsed time.Duration) {
 	case share > background+g.p.Tolerance:
 		g.cut(g.delivered(elapsed), l.ok >= 3)
 		return
-	case l.binding && share > background:
+	case l.waited > 0 && share > background:
 		l.step = g.firstStep() // hold
-	case l.binding && !fresh && !l.risen && g.behind(elapsed):
+	case l.waited > 0 && !fresh && !l.risen && g.behind(elapsed):
 		g.drain(elapsed)
-	case l.binding && !fresh:
+	case l.waited > 0 && !fresh:
 		g.grow()
-	case !l.binding && g.now-l.lastRefusal > g.p.Quiet:
+	case l.waited == 0 && g.now-l.lastRefusal > g.p.Quiet:
 		g.on = false
 		l.prevOK, l.prevRefused = 0, 0
 	}
@@ -53,7 +53,7 @@ func (g *Gate) endEpoch(elapsed time.Duration) {
 
 func (g *Gate) newEpoch() {
 	l := &g.law
-	l.epochStart, l.ok, l.refused, l.others, l.sentOK, l.binding, l.risen, l.waited = g.busy, 0, 0, 0, 0, false, false, 0
+	l.epochStart, l.ok, l.refused, l.others, l.sentOK, l.risen, l.waited = g.busy, 0, 0, 0, 0, false, 0
 }
 
 // delivered is what the store lets through, per second: in this epoch, or since the last cut if that is more. A quota whose window is longer than an epoch refuses

@@ -108,7 +108,6 @@ func (g *Gate) Next(now time.Duration) (*Ticket, time.Duration) {
 		return nil, again
 	}
 	if g.on && g.tokens < 1 {
-		g.law.binding = true
 		ready := time.Duration(math.Ceil((1 - g.tokens) / g.pace() * float64(time.Second)))
 		if again == 0 || ready < again {
 			again = ready

@@ -21,8 +21,7 @@ type law struct {
 	changed time.Duration // busy time of the last cut or reopening
 	latency time.Duration // smoothed, of answers that were no refusals
 
-	binding bool          // somebody had to wait in this epoch
-	waited  time.Duration // for how long somebody did
+	waited  time.Duration // for how long somebody had to wait in this epoch
 	fresh   bool          // this is the first epoch after a cut
 	risen   bool          // this is the first epoch after a reopening or a doubling: few were sent before, whose answers are its first
 	slow    bool          // slow start: the limit is unknown

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/accesslog"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/figures"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/plainfiles"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/store"
@@ -82,9 +83,9 @@ func (r *run) prove(ctx context.Context) (why []string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer r.failWithStore(cancel)()
-	r.logf("%s rows of %s, %d writers, a checkpoint every %s", grouped(r.o.Rows()), r.o.Row, r.o.Writers, config.FormatDuration(r.o.Interval))
+	r.logf("%s rows of %s, %d writers, a checkpoint every %s", figures.Grouped(r.o.Rows()), r.o.Row, r.o.Writers, config.FormatDuration(r.o.Interval))
 	if r.o.Crash > 0 {
-		r.logf("%d kills (seed %d), %s rows/s", r.o.Crash, r.o.Seed, grouped(r.o.Pace()))
+		r.logf("%d kills (seed %d), %s rows/s", r.o.Crash, r.o.Seed, figures.Grouped(r.o.Pace()))
 	}
 	why, err := r.phases(ctx)
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *run) phases(ctx context.Context) (why []string, err error) {
 	if err != nil {
 		return why, err
 	}
-	_, err = fmt.Fprintf(r.o.Out, "plain files, read without S3: %s files, %s rows, %s bytes\n", grouped(t.Files), grouped(t.Rows), grouped(t.Bytes))
+	_, err = fmt.Fprintf(r.o.Out, "plain files, read without S3: %s files, %s rows, %s bytes\n", figures.Grouped(t.Files), figures.Grouped(t.Rows), figures.Grouped(t.Bytes))
 	return append(why, t.Problems(r.o.Rows(), int64(r.o.Row))...), err
 }
 

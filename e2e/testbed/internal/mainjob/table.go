@@ -5,12 +5,12 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/config"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/accesslog"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/figures"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
@@ -45,8 +45,8 @@ func (p phase) cells(label string, client func(sluicecmd.Totals) string, server 
 func writeTable(w io.Writer, write, read phase) error {
 	throttled := func(p phase, label string) [3]string {
 		return p.cells(label,
-			func(t sluicecmd.Totals) string { return grouped(t.Throttles) },
-			func(c accesslog.Counts) string { return grouped(c.Throttled()) })
+			func(t sluicecmd.Totals) string { return figures.Grouped(t.Throttles) },
+			func(c accesslog.Counts) string { return figures.Grouped(c.Throttled()) })
 	}
 	perSecond := func(p phase, label string, client func(sluicecmd.Totals) int64, server func(accesslog.Counts) int64) [3]string {
 		return p.cells(label,
@@ -59,15 +59,15 @@ func writeTable(w io.Writer, write, read phase) error {
 		{"write duration", duration(write.duration), ""},
 		{"write throughput", throughput(write), ""},
 		write.cells("S3 calls (a repeated call counts once)",
-			func(t sluicecmd.Totals) string { return grouped(t.Calls) },
-			func(c accesslog.Counts) string { return grouped(c.Final()) }),
+			func(t sluicecmd.Totals) string { return figures.Grouped(t.Calls) },
+			func(c accesslog.Counts) string { return figures.Grouped(c.Final()) }),
 		throttled(write, "throttled responses"),
 		write.cells("retried attempts",
-			func(t sluicecmd.Totals) string { return grouped(t.Retries) },
-			func(c accesslog.Counts) string { return grouped(c.Requests() - c.Final()) }),
+			func(t sluicecmd.Totals) string { return figures.Grouped(t.Retries) },
+			func(c accesslog.Counts) string { return figures.Grouped(c.Requests() - c.Final()) }),
 		write.cells("HTTP attempts",
-			func(t sluicecmd.Totals) string { return grouped(t.Attempts) },
-			func(c accesslog.Counts) string { return grouped(c.Requests()) }),
+			func(t sluicecmd.Totals) string { return figures.Grouped(t.Attempts) },
+			func(c accesslog.Counts) string { return figures.Grouped(c.Requests()) }),
 		write.cells("throttled share of attempts",
 			func(t sluicecmd.Totals) string { return share(t.Throttles, t.Attempts) },
 			func(c accesslog.Counts) string { return share(c.Throttled(), c.Requests()) }),
@@ -111,12 +111,12 @@ func (p phase) agreement() string {
 	c, s := *p.client, *p.server
 	switch extra := c.Attempts - s.Requests(); {
 	case extra == 0 && c.Throttles == s.Throttled():
-		return fmt.Sprintf("%s: client and server agree: %s HTTP attempts, %s of them throttled", p.name, grouped(c.Attempts), grouped(c.Throttles))
+		return fmt.Sprintf("%s: client and server agree: %s HTTP attempts, %s of them throttled", p.name, figures.Grouped(c.Attempts), figures.Grouped(c.Throttles))
 	case extra > 0 && c.Throttles == s.Throttled():
-		return fmt.Sprintf("%s: the client counts %s HTTP attempts more than the server answered: cut or cancelled before an answer", p.name, grouped(extra))
+		return fmt.Sprintf("%s: the client counts %s HTTP attempts more than the server answered: cut or cancelled before an answer", p.name, figures.Grouped(extra))
 	default:
 		return fmt.Sprintf("%s: client and server DISAGREE: %s against %s HTTP attempts, %s against %s throttled%s", p.name,
-			grouped(c.Attempts), grouped(s.Requests()), grouped(c.Throttles), grouped(s.Throttled()), p.differences())
+			figures.Grouped(c.Attempts), figures.Grouped(s.Requests()), figures.Grouped(c.Throttles), figures.Grouped(s.Throttled()), p.differences())
 	}
 }
 
@@ -136,23 +136,10 @@ func (p phase) differences() string {
 	var b strings.Builder
 	for _, name := range names {
 		if c, s := p.operations[name].Attempts, server[name]; c != s {
-			fmt.Fprintf(&b, "; %s: %s against %s", name, grouped(c), grouped(s))
+			fmt.Fprintf(&b, "; %s: %s against %s", name, figures.Grouped(c), figures.Grouped(s))
 		}
 	}
 	return b.String()
-}
-
-// grouped writes a number with commas between groups of three digits.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
 }
 
 func share(part, whole int64) string {

@@ -81,12 +81,6 @@ func TestAgreement_NamesTheOperationsThatDiffer(t *testing.T) {
 	assert.Equal(t, "write: client and server DISAGREE: 9 against 10 HTTP attempts, 0 against 0 throttled; PutObject: 1 against 0; UploadPart: 8 against 10", p.agreement())
 }
 
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 2097152: "2,097,152", -1234: "-1,234"} {
-		assert.Equal(t, want, grouped(n))
-	}
-}
-
 func TestTable_NothingCounted_NoDivisionByZero(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, writeTable(&b, phase{client: &sluicecmd.Totals{}, server: served(0, 0, 0)}, phase{}))

@@ -5,13 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/e2e/testbed/internal/loopback"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (s *Server, err error) {
 // check is a secret of this one process: an answer from some other server that
 // happens to own the port cannot pass for it.
 func launch(ctx context.Context, cfg Config) (*Server, error) {
-	addr, err := freeAddr(ctx)
+	addr, err := loopback.FreeAddr(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Server) waitHealthy(ctx context.Context, url string) error {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
-		if healthy(ctx, client, url) {
+		if loopback.Answers(ctx, client, url, http.StatusNoContent) {
 			return nil
 		}
 		select {
@@ -180,26 +180,4 @@ func (s *Server) lastWords() error {
 		return err
 	}
 	return fmt.Errorf("exit code %d: %s", s.proc.ExitCode(), strings.TrimSpace(string(text[max(0, len(text)-most):])))
-}
-
-func healthy(ctx context.Context, client *http.Client, url string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusNoContent
-}
-
-func freeAddr(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

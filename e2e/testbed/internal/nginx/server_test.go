@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/e2e/testbed/internal/loopback"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -102,7 +104,7 @@ func TestServer_StopsWithItsProcess(t *testing.T) {
 	require.NoError(t, s.Stop())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	assert.False(t, healthy(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, s.Endpoint()))
+	assert.False(t, loopback.Answers(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, s.Endpoint(), http.StatusNoContent))
 }
 
 func TestServer_ThatEndsByItself_IsSaidAtStop(t *testing.T) {

@@ -2,11 +2,11 @@ package quota
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/config"
+	"github.com/sluice-go/sluice/e2e/testbed/internal/figures"
 	"github.com/sluice-go/sluice/e2e/testbed/internal/sluicecmd"
 )
 
@@ -142,7 +142,7 @@ func (p pair) table() [][]string {
 	add(rowWriteRate, func(r Result) string { return r.megabytes(r.Write) + " MB/s" })
 	add(rowCalls, func(r Result) string { return r.calls(r.Write) })
 	if p.lane() == Close {
-		add("connections closed by the quota", func(r Result) string { return grouped(r.Write.Quota.Refused) })
+		add("connections closed by the quota", func(r Result) string { return figures.Grouped(r.Write.Quota.Refused) })
 	}
 	add(rowThrottled, func(r Result) string { return r.client(r.Write, func(t sluicecmd.Totals) int64 { return t.Throttles }) })
 	add(rowRetried, func(r Result) string { return r.client(r.Write, func(t sluicecmd.Totals) int64 { return t.Retries }) })
@@ -152,7 +152,7 @@ func (p pair) table() [][]string {
 	add(rowRejected, func(r Result) string { return fmt.Sprintf("%.1f", r.Write.perSecond(r.Write.Quota.Refused)) })
 	add(rowReadTime, read(func(_ Result, p Phase) string { return seconds(p.Seconds) }))
 	add(rowReadRate, read(func(r Result, p Phase) string { return r.megabytes(p) + " MB/s" }))
-	add(rowReadThrottled, read(func(_ Result, p Phase) string { return grouped(p.Quota.Refused) }))
+	add(rowReadThrottled, read(func(_ Result, p Phase) string { return figures.Grouped(p.Quota.Refused) }))
 	add(rowReadCompleted, read(func(_ Result, p Phase) string { return fmt.Sprintf("%.1f", p.perSecond(p.Quota.final())) }))
 	return t
 }
@@ -171,7 +171,7 @@ func (r Result) client(p Phase, count func(sluicecmd.Totals) int64) string {
 	if p.Client == nil {
 		return unknown
 	}
-	return grouped(count(*p.Client))
+	return figures.Grouped(count(*p.Client))
 }
 
 func (r Result) attempts(p Phase) string {
@@ -203,13 +203,13 @@ func (r Result) agreement() string {
 		c, q := p.Client, p.Quota
 		switch {
 		case r.Lane == SlowDown && c.Attempts == q.Requests && c.Throttles == q.Refused:
-			return fmt.Sprintf("%s: client and quota agree, %s attempts, %s refused", phase, grouped(c.Attempts), grouped(c.Throttles))
+			return fmt.Sprintf("%s: client and quota agree, %s attempts, %s refused", phase, figures.Grouped(c.Attempts), figures.Grouped(c.Throttles))
 		case r.Lane == Close:
 			return fmt.Sprintf("%s: the client counts %s attempts, %s of them retries; the quota %s, %s closed, %s failed behind it", phase,
-				grouped(c.Attempts), grouped(c.Retries), grouped(q.Requests), grouped(q.Refused), grouped(q.Failed))
+				figures.Grouped(c.Attempts), figures.Grouped(c.Retries), figures.Grouped(q.Requests), figures.Grouped(q.Refused), figures.Grouped(q.Failed))
 		default:
 			return fmt.Sprintf("%s: the client counts %s attempts, %s throttled; the quota %s, %s refused, %s given up by the client, %s failed behind it", phase,
-				grouped(c.Attempts), grouped(c.Throttles), grouped(q.Requests), grouped(q.Refused), grouped(q.Aborted), grouped(q.Failed))
+				figures.Grouped(c.Attempts), figures.Grouped(c.Throttles), figures.Grouped(q.Requests), figures.Grouped(q.Refused), figures.Grouped(q.Aborted), figures.Grouped(q.Failed))
 		}
 	}
 	text := r.Name() + ": " + say("write", r.Write)
@@ -242,19 +242,6 @@ func render(rows [][]string) string {
 		}
 	}
 	return b.String()
-}
-
-// grouped writes a number with commas between groups of three digits.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -94,7 +94,6 @@ func TestResult_AsJSON_HasTheCountsOfBothSides(t *testing.T) {
 	}
 }
 
-func TestGrouped_And_Seconds(t *testing.T) {
-	assert.Equal(t, []string{"0", "999", "1,000", "-1,234,567"}, []string{grouped(0), grouped(999), grouped(1000), grouped(-1234567)})
+func TestSeconds(t *testing.T) {
 	assert.Equal(t, []string{"0.4 s", "59.9 s", "1 min 0 s", "62 min 5 s"}, []string{seconds(0.44), seconds(59.94), seconds(60), seconds(3725)})
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/sluice-go/sluice/e2e/testbed/internal/loopback"
 )
 
 // process is one running server. done is closed after the process was reaped.
@@ -66,7 +68,7 @@ func (p *process) waitHealthy(ctx context.Context, url string) error {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
-		if healthy(ctx, client, url) {
+		if loopback.Answers(ctx, client, url, http.StatusOK) {
 			return nil
 		}
 		select {
@@ -77,19 +79,6 @@ func (p *process) waitHealthy(ctx context.Context, url string) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func healthy(ctx context.Context, client *http.Client, url string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
 }
 
 func (p *process) ended() bool {

@@ -5,12 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sluice-go/sluice/e2e/testbed/internal/loopback"
 )
 
 // Region is the region that the server reports and expects in signatures.
@@ -73,7 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, secret: rand.Text()}
 	for range portAttempts {
 		var addr string
-		if addr, err = freeAddr(ctx); err != nil {
+		if addr, err = loopback.FreeAddr(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrStart, err)
 		}
 		var p *process
@@ -235,13 +236,4 @@ func (s *Store) launch(ctx context.Context, addr string) (*process, error) {
 		return nil, fmt.Errorf("%w on %s: %w", ErrStart, addr, err)
 	}
 	return p, nil
-}
-
-func freeAddr(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
